@@ -1,0 +1,68 @@
+"""fairevals scores ranked lists for usefulness, and for fairness to what is ranked.
+
+>>> import fairevals as fe
+>>> pl = fe.PlackettLuce([1.0, 0.0])
+>>> pl.exposure(attention="reciprocal").value.round(4)
+array([0.8655, 0.6345])
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+__version__ = "0.1.0"
+
+if TYPE_CHECKING:
+    from fairevals.collection.groups import Attribute
+    from fairevals.collection.qrels import Qrels, read_qrels
+    from fairevals.collection.run import Run, read_run
+    from fairevals.errors import FairevalsError, InputError, UsageError
+    from fairevals.io.task import Task, read_task
+    from fairevals.measures import parse_measure
+    from fairevals.pipeline import evaluate
+    from fairevals.policy.plackett_luce import PlackettLuce
+
+# Names are imported when first used, so that `fairevals --help` need not load numpy.
+_HOMES = {
+    "Attribute": "collection.groups",
+    "Qrels": "collection.qrels",
+    "read_qrels": "collection.qrels",
+    "Run": "collection.run",
+    "read_run": "collection.run",
+    "FairevalsError": "errors",
+    "InputError": "errors",
+    "UsageError": "errors",
+    "evaluate": "pipeline",
+    "Task": "io.task",
+    "read_task": "io.task",
+    "parse_measure": "measures",
+    "PlackettLuce": "policy.plackett_luce",
+}
+
+__all__ = [
+    "Attribute",
+    "FairevalsError",
+    "InputError",
+    "PlackettLuce",
+    "Qrels",
+    "Run",
+    "Task",
+    "UsageError",
+    "__version__",
+    "evaluate",
+    "parse_measure",
+    "read_qrels",
+    "read_run",
+    "read_task",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module 'fairevals' has no attribute {name!r}")
+    return getattr(import_module(f"fairevals.{_HOMES[name]}"), name)
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -1,0 +1,107 @@
+"""The program `fairevals`: finds the command, runs it, and turns errors into messages and exit codes."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import os
+import signal
+import sys
+import warnings
+from collections.abc import Sequence
+from importlib import import_module
+from typing import NoReturn
+
+from fairevals import __version__
+from fairevals.errors import FairevalsError, UsageError
+
+COMMANDS = {
+    "score": "score runs: utility, exposure and group fairness, a leaderboard or a table",
+    "validate": "find what is wrong with a submission, by file and line",
+    "pool": "the documents that runs have in their first ranks, for judging",
+    "exposure": "expected exposure of documents or groups, with merit and target beside it",
+    "derive": "qrels and memberships from entity annotations",
+    "demo": "score the sample task and show the way to everything else",
+}
+"""Every command and its one line; the modules are imported only when they are called."""
+
+
+def _help() -> str:
+    width = max(map(len, COMMANDS))
+    lines = [f"  {name:<{width}}  {summary}" for name, summary in COMMANDS.items()]
+    return "\n".join(
+        [
+            "usage: fairevals COMMAND …",
+            "",
+            "Scores ranked lists for usefulness, and for fairness to what is ranked.",
+            "",
+            "commands:",
+            *lines,
+            "",
+            "fairevals COMMAND --help shows its options and an example; fairevals --version the version.",
+        ]
+    )
+
+
+def make_parser(command: str) -> argparse.ArgumentParser:
+    """The parser of one command."""
+    module = import_module(f"fairevals.cli.{command}")
+    parser = argparse.ArgumentParser(
+        prog=f"fairevals {command}",
+        description=module.SUMMARY,
+        epilog=f"example:\n{module.EXAMPLE}",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    module.configure(parser)
+    parser.set_defaults(run=module.run)
+    return parser
+
+
+def _say_warning(message: Warning | str, *_: object, **__: object) -> None:
+    print(f"fairevals: warning: {message}", file=sys.stderr)
+
+
+def _stop(*_: object) -> NoReturn:
+    # As if interrupted from the keyboard, so that half-written files are taken away.
+    raise KeyboardInterrupt
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run a command: 0 done, 1 the input is invalid, 2 wrong usage."""
+    words = list(sys.argv[1:] if argv is None else argv)
+    if not words or words[0] in ("-h", "--help", "help"):
+        print(_help(), file=sys.stderr if not words else sys.stdout)
+        return 0 if words else 2
+    if words[0] == "--version":
+        print(f"fairevals {__version__}")
+        return 0
+    if words[0] not in COMMANDS:
+        print(
+            f"fairevals: error: unknown command {words[0]!r}; known are {', '.join(COMMANDS)}",
+            file=sys.stderr,
+        )
+        return 2
+    with contextlib.suppress(
+        ValueError
+    ):  # not in the main thread: whoever calls us there has handlers of their own
+        signal.signal(signal.SIGTERM, _stop)
+    warnings.showwarning = _say_warning
+    try:
+        args = make_parser(words[0]).parse_args(words[1:])
+        code: int = args.run(args)
+        sys.stdout.flush()
+    except FairevalsError as error:
+        print(f"fairevals: error: {error}", file=sys.stderr)
+        return 2 if isinstance(error, UsageError) else 1
+    except KeyboardInterrupt:
+        print("fairevals: interrupted", file=sys.stderr)
+        return 130
+    except BrokenPipeError:
+        # The reader (`head`, say) has seen enough. Python would complain once more when it closes stdout.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except OSError as error:
+        print(f"fairevals: error: {error.filename or 'output'}: {error.strerror or error}", file=sys.stderr)
+        return 1
+    return code

@@ -1,0 +1,50 @@
+"""`fairevals pool`."""
+
+from __future__ import annotations
+
+import argparse
+
+from fairevals.cli import common
+
+SUMMARY = "The documents that runs have in their first ranks, for judging: topic, document, number of runs."
+EXAMPLE = "  fairevals pool runs/*.run --depth 20 -o pool.txt"
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Declare the options."""
+    parser.add_argument("runs", nargs="+", metavar="RUN", help="run file, compressed or not")
+    parser.add_argument(
+        "--depth", type=common.whole(1), required=True, metavar="K", help="ranks of each run to take"
+    )
+    parser.add_argument(
+        "--order", choices=("score", "file"), default="score", help="what ranks (default score)"
+    )
+    parser.add_argument(
+        "--policy", choices=("ranking", "samples"), default="ranking", help="samples: pool every sample"
+    )
+    parser.add_argument("-o", "--output", metavar="FILE", help="write there instead of printing")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Collect and print the pool, sorted by topic and document."""
+    from collections import Counter
+
+    from fairevals.collection.qrels import in_order
+    from fairevals.collection.run import read_run
+
+    found: Counter[tuple[str, str]] = Counter()
+    show = common.progress("pooling")
+    for number, path in enumerate(args.runs, 1):
+        ranked = read_run(path, order=args.order, samples=args.policy == "samples", depth=args.depth)
+        documents: set[tuple[str, str]] = set()
+        for i, (topic, _) in enumerate(ranked.lists):
+            start = int(ranked.offsets[i])
+            last = min(start + args.depth, int(ranked.offsets[i + 1]))
+            documents.update((topic, doc) for doc in ranked.docs.take(slice(start, last)).texts())
+        found.update(documents)
+        if show:
+            show(number, len(args.runs))
+    place = {topic: i for i, topic in enumerate(in_order({topic for topic, _ in found}))}
+    lines = sorted(found.items(), key=lambda item: (place[item[0][0]], item[0][1].encode()))
+    common.emit("".join(f"{topic} {doc} {count}\n" for (topic, doc), count in lines), args.output)
+    return 0

@@ -1,0 +1,65 @@
+"""`fairevals score`."""
+
+from __future__ import annotations
+
+import argparse
+
+from fairevals.cli import common
+
+SUMMARY = "Score runs for usefulness and fairness: a leaderboard, or a table for programs."
+EXAMPLE = """  fairevals score --task qrels/task.toml runs/*.run
+  fairevals score --qrels my.qrels my.run -m nDCG@10 -m AP -q --format csv -o scores.csv"""
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Declare the options."""
+    common.add_collection(parser)
+    parser.add_argument(
+        "runs", nargs="+", metavar="RUN", help="run file, compressed or not; - for standard input"
+    )
+    parser.add_argument(
+        "-m",
+        "--measure",
+        action="append",
+        dest="measures",
+        metavar="MEASURE",
+        help="such as nDCG@10 or \"GF(attr='HINDEX')@20\"; more than once for several (default: the task's)",
+    )
+    parser.add_argument(
+        "-q", "--per-topic", action="store_true", help="values of every topic, not only means"
+    )
+    parser.add_argument(
+        "--components", action="store_true", help="also what composed measures (GFR, M1) are made of"
+    )
+    common.add_policy(parser)
+    common.add_output(parser)
+    common.add_jobs(parser)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Score and print."""
+    from fairevals import leaderboard
+    from fairevals.errors import counted
+    from fairevals.pipeline import Plan, score, with_components
+
+    collection = common.collection_of(args)
+    plan = Plan.of(collection, args.measures, common.policy_of(args, collection))
+    if args.components:
+        plan = with_components(plan, collection)
+    scores = score(args.runs, collection, plan, jobs=args.jobs, progress=common.progress("scoring"))
+    for note in scores.notes:
+        common.say(note)
+    undefined = {str(m): int(n) for m, n in zip(plan.measures, scores.undefined(), strict=True) if n}
+    for name, count in undefined.items():
+        common.say(
+            f"{name} is undefined on up to {count} of {counted(len(scores.topics), 'topic')}: not in its mean"
+        )
+    places = 4 if args.places is None else args.places
+    if args.format in ("table", "latex"):
+        make = leaderboard.topic_table if args.per_topic else leaderboard.leaderboard
+        table = make(scores, places)
+    else:
+        make_long = leaderboard.json_table if args.format == "json" else leaderboard.long_table
+        table = make_long(scores, args.per_topic)
+    common.emit_table(table, args)
+    return 0

@@ -1,0 +1,5 @@
+"""The columnar model: runs, qrels and groups, aligned into padded blocks of topics."""
+
+from fairevals.collection.views import AttributeView, Exposed, Ranked, View
+
+__all__ = ["AttributeView", "Exposed", "Ranked", "View"]

@@ -1,0 +1,115 @@
+"""Judgements, indexed once and asked for many runs."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from fairevals.ids import Ids, Index
+from fairevals.io.qrels import QrelsColumns, read_columns
+from fairevals.io.streams import Source
+from fairevals.typing import Floats, Ints
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+def in_order(topics: Iterable[str]) -> list[str]:
+    """Topics as people count them: numbers inside names by value.
+
+    >>> in_order(["R10", "R9", "M2"])
+    ['M2', 'R9', 'R10']
+    """
+
+    def key(topic: str) -> tuple[list[tuple[int, int, str]], str]:
+        parts = re.findall(r"[0-9]+|[^0-9]+", topic)
+        return [
+            (0, int(p), "") if p[0] in "0123456789" and len(p) < 1000 else (1, 0, p) for p in parts
+        ], topic
+
+    return sorted(topics, key=key)
+
+
+@dataclass(frozen=True)
+class Qrels:
+    """The grades of a task's judged documents; rows are sorted by topic."""
+
+    source: str
+    topics: tuple[str, ...]
+    topic_of: Ints
+    docs: Ids
+    grades: Floats
+
+    @classmethod
+    def of(cls, columns: QrelsColumns) -> Qrels:
+        """Sort the rows, whatever order the file had."""
+        topics = in_order(columns.topics)
+        number = {topic: i for i, topic in enumerate(topics)}
+        codes = np.array([number[topic] for topic in columns.topics], dtype=np.int64)[columns.topic_of]
+        # Any fixed order of documents does: sums over them must not depend on the order of lines.
+        rows = np.lexsort((columns.docs.hashes(), codes))
+        return cls(columns.name, tuple(topics), codes[rows], columns.docs.take(rows), columns.grades[rows])
+
+    @cached_property
+    def index(self) -> Index:
+        """Rows by (topic number, document)."""
+        return Index(self.topic_of, self.docs)
+
+    @cached_property
+    def number(self) -> dict[str, int]:
+        """The number of each topic."""
+        return {topic: i for i, topic in enumerate(self.topics)}
+
+    @cached_property
+    def offsets(self) -> Ints:
+        """Where the rows of each topic start."""
+        return np.searchsorted(self.topic_of, np.arange(len(self.topics) + 1))
+
+    @cached_property
+    def _descending(self) -> Floats:
+        """The grades, highest first within each topic, negative ones as 0."""
+        order = np.lexsort((-self.grades, self.topic_of))
+        return np.maximum(self.grades[order], 0.0)
+
+    @property
+    def max_grade(self) -> float:
+        """The largest grade; 1 where nothing is relevant, so that there is a scale."""
+        largest = float(self.grades.max(initial=0.0))
+        return largest if largest > 0 else 1.0
+
+    def ideal(self, first: int, last: int, depth: int | None) -> Floats:
+        """The grades of the ideal order of topics `first` to `last`−1: (topics, ranks), padded with 0."""
+        starts, ends = self.offsets[first:last], self.offsets[first + 1 : last + 1]
+        width = int((ends - starts).max(initial=0))
+        width = min(width, depth) if depth else width
+        at = starts[:, None] + np.arange(width)
+        inside = at < ends[:, None]
+        return np.where(inside, self._descending[np.minimum(at, max(len(self.docs) - 1, 0))], 0.0)
+
+    def __len__(self) -> int:
+        return len(self.docs)
+
+    def __repr__(self) -> str:
+        return f"<Qrels {self.source!r}: {len(self.topics)} topics, {len(self)} judgements>"
+
+    def frame(self) -> pd.DataFrame:
+        """A table with columns topic, doc, grade."""
+        import pandas as pd
+
+        topics = np.array(self.topics, dtype=object)[self.topic_of]
+        return pd.DataFrame({"topic": topics, "doc": self.docs.texts(), "grade": self.grades})
+
+
+def read_qrels(path: str | os.PathLike[str]) -> Qrels:
+    """Read a qrels file, TREC's or NTCIR's form, compressed or not.
+
+    A line that cannot be read, or a document judged twice with different grades, raises `InputError` with file
+    and line.
+    """
+    return Qrels.of(read_columns(Source.of(path)))

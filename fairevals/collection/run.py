@@ -1,0 +1,111 @@
+"""A run: rankings of documents, as columns."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from fairevals.ids import Ids
+from fairevals.io.runs import RunColumns, read_columns
+from fairevals.io.streams import Source
+from fairevals.typing import Floats, Ints
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+def ranking_order(lists: Ints, docs: Ids, scores: Floats) -> Ints:
+    """Rows by list, then score descending, then document id descending, as trec_eval ranks.
+
+    Scores are compared as float64, ids as bytes. Only what is not in order yet is sorted, and ids are looked at
+    only where scores tie.
+
+    >>> ranking_order(np.array([0, 0, 0]), Ids.of(["b", "c", "a"]), np.array([1.0, 1.0, 2.0]))
+    array([2, 1, 0])
+    """
+    same_list = np.diff(lists) == 0
+    falling = (np.diff(scores) <= 0) | ~same_list
+    sorted_already = bool(np.all(falling) and np.all(np.diff(lists) >= 0))
+    order = np.arange(lists.size) if sorted_already else np.lexsort((-scores, lists))
+    lists, scores = lists[order], scores[order]
+    tie = (np.diff(scores) == 0) & (np.diff(lists) == 0)
+    tied = (
+        np.flatnonzero(np.append(tie, False) | np.append(False, tie)) if tie.size else np.zeros(0, np.int64)
+    )
+    if tied.size:
+        names = docs.take(order[tied]).ranks()
+        order[tied] = order[tied][np.lexsort((-names, -scores[tied], lists[tied]))]
+    return order
+
+
+@dataclass(frozen=True)
+class Run:
+    """Rankings, one a topic, or several (samples). Rows are sorted by list and rank.
+
+    A *list* is one ranking; list i has rows `offsets[i]` to `offsets[i+1]`.
+    """
+
+    tag: str
+    source: str
+    lists: list[tuple[str, str]]
+    """(topic, sample) of each list; the sample is "" where a topic has one ranking."""
+    offsets: Ints
+    docs: Ids
+    scores: Floats
+    lines: int
+
+    @classmethod
+    def of(cls, columns: RunColumns) -> Run:
+        """Rank what was read: by score, or as the lines stand."""
+        if columns.order == "score":
+            rows = ranking_order(columns.list_of, columns.docs, columns.scores)
+        else:
+            rows = np.argsort(columns.list_of, kind="stable")
+        counts = np.bincount(columns.list_of, minlength=len(columns.lists))
+        offsets = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
+        docs, scores = columns.docs.take(rows), columns.scores[rows]
+        return cls(columns.tag, columns.name, columns.lists, offsets, docs, scores, columns.lines)
+
+    @property
+    def topics(self) -> list[str]:
+        """The topics it has, each once, in the order of its file."""
+        return list(dict.fromkeys(topic for topic, _ in self.lists))
+
+    def __len__(self) -> int:
+        return len(self.docs)
+
+    def __repr__(self) -> str:
+        return f"<Run {self.tag!r}: {len(self.topics)} topics, {len(self)} documents>"
+
+    def frame(self) -> pd.DataFrame:
+        """A table with columns topic, [sample,] doc, rank, score, best first."""
+        import pandas as pd
+
+        counts = np.diff(self.offsets)
+        names = {
+            "topic": np.repeat(np.array([topic for topic, _ in self.lists], dtype=object), counts),
+            "sample": np.repeat(np.array([sample for _, sample in self.lists], dtype=object), counts),
+            "doc": self.docs.texts(),
+            "rank": np.arange(len(self)) - np.repeat(self.offsets[:-1], counts) + 1,
+            "score": self.scores,
+        }
+        if not any(sample for _, sample in self.lists):
+            del names["sample"]
+        return pd.DataFrame(names)
+
+
+def read_run(
+    path: str | os.PathLike[str], *, order: str = "score", samples: bool = False, depth: int | None = None
+) -> Run:
+    """Read a run file of any of the known forms.
+
+    `order="file"` ranks by the order of lines (NTCIR); `samples=True` reads the second column as a sample id;
+    `depth` keeps only so many documents a ranking (and those that tie with the last).
+
+    A document twice in a topic, a score that is not a finite number, a wrong number of columns or a byte that is
+    not UTF-8 raises `InputError` with file and line.
+    """
+    return Run.of(read_columns(Source.of(path), order=order, samples=samples, depth=depth))

@@ -1,0 +1,87 @@
+"""What a measure sees of a block of topics: documents by rank (`Ranked`), or documents with exposures (`Exposed`)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Self
+
+import numpy as np
+
+from fairevals.errors import UsageError, shown
+from fairevals.typing import Bools, Floats, Ints
+
+
+@dataclass(frozen=True)
+class AttributeView:
+    """One attribute of the documents in view.
+
+    `membership` is (…, document or rank, group): a row sums to 1, or is all 0 where nothing is said of the
+    document (padding, or a document without membership under `unmapped = "skip"`). `target` is (…, group)
+    and `applies` (…), both with the leading axes of the view, or 1 where it has samples.
+    """
+
+    groups: tuple[str, ...]
+    ordinal: bool
+    membership: Floats
+    target: Floats
+    applies: Bools
+    divergence: str = "JSD"
+    weight: float = 1.0
+
+
+@dataclass(frozen=True)
+class View:
+    """What both views share."""
+
+    grades: Floats
+    """(…, document or rank): unjudged, negative and padding are 0."""
+    present: Bools
+    """Whether there is a document."""
+    ideal: Floats
+    """(…, rank): the positive grades of all judged documents, descending, padded with 0."""
+    max_grade: float
+    attributes: Mapping[str, AttributeView] = field(default_factory=dict)
+    utility_weight: float = 1.0
+
+    def attribute(self, name: str) -> AttributeView:
+        """The attribute of that name."""
+        if name not in self.attributes:
+            known = ", ".join(map(shown, self.attributes)) or "none"
+            raise UsageError(f"the task has no attribute {shown(name)!r} (it has: {known})")
+        return self.attributes[name]
+
+
+@dataclass(frozen=True)
+class Ranked(View):
+    """Rankings: the last axis of `grades` and `present` is the rank, before it topics, or topics × samples."""
+
+    documents: Ints = field(default_factory=lambda: np.zeros((0, 0), np.int64))
+    """(…, rank): which of the topic's documents stands there, −1 where none does."""
+    raw_grades: Floats = field(default_factory=lambda: np.zeros((0, 0)))
+    """(topics, documents): grades as judged, NaN for unjudged; for measures that treat those two apart."""
+
+    def cut(self, cutoff: int | None) -> Self:
+        """The first `cutoff` ranks only (the ideal stays whole)."""
+        if cutoff is None or cutoff >= self.grades.shape[-1]:
+            return self
+        return replace(
+            self,
+            grades=self.grades[..., :cutoff],
+            present=self.present[..., :cutoff],
+            documents=self.documents[..., :cutoff],
+            attributes={
+                name: replace(a, membership=a.membership[..., :cutoff, :])
+                for name, a in self.attributes.items()
+            },
+        )
+
+
+@dataclass(frozen=True)
+class Exposed(View):
+    """Documents (retrieved or judged) of each topic with their expected exposure; nothing here is in rank order."""
+
+    exposure: Floats = field(default_factory=lambda: np.zeros((0, 0)))
+    """(topics, documents); 0 for padding and for what was not retrieved."""
+    retrieved: Bools = field(default_factory=lambda: np.zeros((0, 0), bool))
+    """(topics, documents): whether the run has the document."""

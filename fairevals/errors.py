@@ -1,0 +1,68 @@
+"""What can be wrong with input, said in one form: file, line, what was found, what was expected."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+class FairevalsError(Exception):
+    """Any error that is the input's and not the program's; commands print it and exit with 1."""
+
+
+class UsageError(FairevalsError):
+    """A wrong option, measure name or combination; commands print it and exit with 2."""
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where something was found: a file, and a line counted from 1 (0: the file as a whole)."""
+
+    file: str
+    line: int = 0
+
+    def __str__(self) -> str:
+        return f"{shown(self.file)}:{self.line}" if self.line else shown(self.file)
+
+
+class InputError(FairevalsError):
+    """A file or table that cannot be read as what it should be.
+
+    >>> str(InputError(Place("a.run", 3), "found 5 columns", "6 (topic Q0 doc rank score tag)"))
+    'a.run:3: found 5 columns; expected 6 (topic Q0 doc rank score tag)'
+    """
+
+    def __init__(self, place: Place, found: str, expected: str = "") -> None:
+        super().__init__(f"{place}: {found}" + (f"; expected {expected}" if expected else ""))
+        self.place, self.found, self.expected = place, found, expected
+
+    def __reduce__(self) -> tuple[type[InputError], tuple[Place, str, str]]:
+        # Exceptions cross process borders (`--jobs`), and the default would call __init__ with the message.
+        return (type(self), (self.place, self.found, self.expected))
+
+
+def counted(number: int, noun: str) -> str:
+    """A number and its noun.
+
+    >>> counted(1, "topic"), counted(2000, "error")
+    ('1 topic', '2,000 errors')
+    """
+    return f"{number:,} {noun}" + ("" if number == 1 else "s")
+
+
+def shown(text: str | bytes, most: int = 60) -> str:
+    r"""A piece of untrusted text, safe and short enough to print in a message or a table.
+
+    Control characters, separators that are not a plain space and right-to-left marks are escaped.
+
+    >>> shown("a\x1b[31m" + "b" * 100)
+    'a\\x1b[31mbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb…'
+    """
+    if isinstance(text, bytes):
+        text = text.decode("utf-8", "backslashreplace")
+    # Cut before escaping too: what is dropped may be megabytes long.
+    clean = "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text[: most + 1])
+    return clean if len(clean) <= most else clean[: most - 1] + "…"
+
+
+class InputWarning(UserWarning):
+    """Something in the input that was put right, and is said so; commands print it on standard error."""

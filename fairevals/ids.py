@@ -1,0 +1,213 @@
+"""Columns of identifiers (topics, documents) as bytes in one buffer: hashed, compared and found without Python strings.
+
+A run of millions of lines has millions of document ids. As Python strings they would cost most of the time and
+memory of scoring, though only a few are ever looked at: those that tie, those that are judged, those that are
+printed. So they stay where the file has them until one is needed.
+
+Hashes only find candidates; equality is always decided on the bytes, so no collision can change a result.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from fairevals.typing import Array, Bools, Bytes, Ints, Words
+
+PAD_FRONT, PAD_BACK = 16, 8
+"""Bytes that every buffer has to spare at its ends, so that words can be loaded without looking at borders."""
+
+_MASKS = np.array([(1 << (8 * n)) - 1 for n in range(9)], dtype=np.uint64)
+_ODD = np.uint64(0x9E3779B97F4A7C15)
+_MIX = np.uint64(0xD6E8FEB86659FD93)
+_HALF = np.uint64(32)
+
+
+def padded_buffer(data: bytes) -> Bytes:
+    """The bytes as an array with the spare room that `Ids` and number parsing need."""
+    return np.frombuffer(b"\0" * PAD_FRONT + data + b"\0" * PAD_BACK, dtype=np.uint8)
+
+
+def words_at(buffer: Bytes, position: Ints) -> Words:
+    """The eight bytes from each position as a little-endian word."""
+    every = np.ndarray((buffer.size - 7,), dtype="<u8", buffer=buffer.data, strides=(1,))
+    return every[position]
+
+
+def mix(words: Words) -> Words:
+    """Spread every bit of a word over all of it (one round of multiply and xor-shift)."""
+    words = words * _MIX
+    words ^= words >> _HALF
+    words *= _MIX
+    words ^= words >> _HALF
+    return words
+
+
+@dataclass(frozen=True)
+class Ids:
+    """A column of byte strings: `buffer[start : start + length]` each. None of them holds a NUL byte.
+
+    >>> ids = Ids.of(["m-okafor", "j-lindqvist"])
+    >>> ids.texts(), len(ids)
+    (['m-okafor', 'j-lindqvist'], 2)
+    """
+
+    buffer: Bytes
+    start: Ints
+    length: Ints
+
+    @classmethod
+    def of(cls, texts: Iterable[str]) -> Ids:
+        """A column from Python strings."""
+        parts = [text.encode() for text in texts]
+        length = np.fromiter(map(len, parts), dtype=np.int64, count=len(parts))
+        return cls(padded_buffer(b"".join(parts)), PAD_FRONT + np.cumsum(length) - length, length)
+
+    @classmethod
+    def concatenate(cls, columns: Sequence[Ids]) -> Ids:
+        """The columns one after the other."""
+        if len(columns) == 1:
+            return columns[0]
+        compact = [column.compact() for column in columns]
+        length = np.concatenate([column.length for column in compact]) if compact else np.zeros(0, np.int64)
+        data = b"".join(column.buffer[PAD_FRONT:-PAD_BACK].tobytes() for column in compact)
+        return cls(padded_buffer(data), PAD_FRONT + np.cumsum(length) - length, length)
+
+    def __len__(self) -> int:
+        return self.start.size
+
+    def take(self, rows: Array | slice) -> Ids:
+        """Some of the rows, sharing the buffer."""
+        return Ids(self.buffer, self.start[rows], self.length[rows])
+
+    def compact(self) -> Ids:
+        """The same column in a buffer of its own that holds nothing else."""
+        ends = np.cumsum(self.length)
+        total = int(ends[-1]) if len(self) else 0
+        source = np.repeat(self.start - (ends - self.length), self.length) + np.arange(total)
+        return Ids(padded_buffer(self.buffer[source].tobytes()), PAD_FRONT + ends - self.length, self.length)
+
+    def text(self, row: int) -> str:
+        """One id as a string."""
+        start = int(self.start[row])
+        return self.buffer[start : start + int(self.length[row])].tobytes().decode()
+
+    def texts(self) -> list[str]:
+        """All ids as strings."""
+        data = self.buffer.tobytes()
+        ends = (self.start + self.length).tolist()
+        return [data[start:end].decode() for start, end in zip(self.start.tolist(), ends, strict=True)]
+
+    def _word(self, number: int, rows: Array | slice = slice(None)) -> Words:
+        """The number-th eight bytes of each id, 0 beyond its end."""
+        left = np.clip(self.length[rows] - 8 * number, 0, 8)
+        # Ids that end before this word must not load beyond the buffer: their masked word is 0 anyway.
+        at = np.where(left > 0, self.start[rows] + 8 * number, 0)
+        return words_at(self.buffer, at) & _MASKS[left]
+
+    def hashes(self) -> Words:
+        """A 64-bit hash of each id."""
+        value = self.length.astype(np.uint64) * _ODD
+        longest = int(self.length.max(initial=0))
+        rows: Array | slice = slice(None)
+        for number in range((longest + 7) // 8):
+            if number:
+                rows = np.flatnonzero(self.length > 8 * number)
+            value[rows] = mix(value[rows] ^ self._word(number, rows))
+        return value
+
+    def equals(self, rows: Array, other: Ids, other_rows: Array) -> Bools:
+        """Whether each id of `rows` has the same bytes as the one of `other` at `other_rows`."""
+        mine, theirs = self.take(rows), other.take(other_rows)
+        same = mine.length == theirs.length
+        longest = int(mine.length[same].max(initial=0))
+        for number in range((longest + 7) // 8):
+            left = np.flatnonzero(same & (mine.length > 8 * number))
+            same[left] = mine._word(number, left) == theirs._word(number, left)
+        found: Bools = same
+        return found
+
+    def repeats(self) -> Bools:
+        """Whether each id is the same as the one before it (the first is not)."""
+        same = np.zeros(len(self), dtype=bool)
+        if len(self) > 1:
+            same[1:] = self.equals(slice(1, None), self, slice(None, -1))  # type: ignore[arg-type]
+        return same
+
+    def ranks(self) -> Ints:
+        """The place of each id in ascending byte order; equal ids have equal ranks."""
+        longest = int(self.length.max(initial=0))
+        columns = max(1, (longest + 7) // 8)
+        if columns * len(self) > 1 << 24:  # one absurdly long id must not blow up a matrix of all
+            keys: Array = np.array([text.encode() for text in self.texts()], dtype=object)
+        else:
+            words = np.stack([self._word(number) for number in range(columns)], axis=1).astype("<u8")
+            keys = np.ascontiguousarray(words).view(f"S{8 * columns}").ravel()
+        order = np.argsort(keys, kind="stable")
+        steps = np.zeros(len(self), dtype=np.int64)
+        steps[1:] = keys[order[1:]] != keys[order[:-1]]
+        places = np.empty(len(self), dtype=np.int64)
+        places[order] = np.cumsum(steps)
+        return places
+
+
+def keys(docs: Ids, topic: Ints) -> Words:
+    """One word for each (topic number, document)."""
+    return mix(docs.hashes() ^ mix((topic.astype(np.uint64) + np.uint64(1)) * _ODD))
+
+
+class Index:
+    """Finds rows by (topic number, document); rows are unique.
+
+    >>> index = Index(np.array([0, 0, 1]), Ids.of(["a", "b", "a"]))
+    >>> index.find(np.array([1, 1, 0]), Ids.of(["a", "b", "b"]))
+    array([ 2, -1,  1])
+    """
+
+    def __init__(self, topic: Ints, docs: Ids) -> None:
+        self.topic, self.docs = topic, docs
+        found = keys(docs, topic)
+        self._order = np.argsort(found, kind="stable")
+        self._sorted = found[self._order]
+        # How many rows share a key, at most: 1 but for a collision of hashes or an id that stands twice.
+        ties = np.flatnonzero(self._sorted[1:] == self._sorted[:-1])
+        self._most = (
+            1
+            if ties.size == 0
+            else 1 + int(np.diff(np.flatnonzero(np.diff(ties, prepend=-2) != 1), append=ties.size).max())
+        )
+
+    def find(self, topic: Ints, docs: Ids) -> Ints:
+        """The row of each (topic, document), −1 where there is none."""
+        wanted = keys(docs, topic)
+        first = np.searchsorted(self._sorted, wanted)
+        rows = np.full(len(docs), -1, dtype=np.int64)
+        for step in range(self._most):
+            open_ = np.flatnonzero((rows < 0) & (first + step < self._sorted.size))
+            open_ = open_[self._sorted[first[open_] + step] == wanted[open_]]
+            candidates = self._order[first[open_] + step]
+            right = (self.topic[candidates] == topic[open_]) & self.docs.equals(candidates, docs, open_)
+            rows[open_[right]] = candidates[right]
+        return rows
+
+    def duplicates(self) -> Ints:
+        """Rows that stand for the same (topic, document) as an earlier row."""
+        return repeated(self.topic, self.docs, self._sorted, self._order)
+
+
+def repeated(topic: Ints, docs: Ids, sorted_keys: Words, order: Ints) -> Ints:
+    """Rows, ascending, whose (topic, document) stands in an earlier row too."""
+    suspects = np.flatnonzero(sorted_keys[1:] == sorted_keys[:-1])
+    if suspects.size == 0:
+        return suspects
+    rows = np.sort(np.unique(np.concatenate([order[suspects], order[suspects + 1]])))
+    seen: set[tuple[int, str]] = set()
+    found = []
+    for row in rows.tolist():
+        name = (int(topic[row]), docs.text(row))
+        if name in seen:
+            found.append(row)
+        seen.add(name)
+    return np.array(found, dtype=np.int64)

@@ -1,0 +1,58 @@
+"""Measures: a file a family, declared once, listed in `index`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fairevals.errors import UsageError, shown
+from fairevals.measures.base import (
+    HIGHER,
+    LOWER,
+    CompositeMeasure,
+    Direction,
+    ExposureMeasure,
+    LinearMeasure,
+    Measure,
+    RankingMeasure,
+    split_name,
+)
+from fairevals.measures.index import INDEX, measure_class
+
+__all__ = [
+    "HIGHER",
+    "INDEX",
+    "LOWER",
+    "CompositeMeasure",
+    "Direction",
+    "ExposureMeasure",
+    "LinearMeasure",
+    "Measure",
+    "RankingMeasure",
+    "measure_class",
+    "parse_measure",
+]
+
+
+def parse_measure(text: Any) -> Measure:
+    """The measure of that name: one of this package's, or else whatever ir-measures knows.
+
+    >>> print(parse_measure("nDCG(dcg='exp-log2')@10"), parse_measure("iRBU(phi=0.99)"))
+    nDCG(dcg='exp-log2')@10 iRBU
+    """
+    if isinstance(text, Measure):
+        return text
+    name, params, cutoff = split_name(str(text))
+    name = next((known for known in INDEX if known.lower() == name.lower()), name)
+    parameters = {f.name for f in measure_class(name).parameters()} if name in INDEX else set()
+    unknown = [key for key in params if key not in parameters]
+    if name in INDEX and not unknown:
+        return measure_class(name)(**params, cutoff=cutoff)
+    from fairevals.measures.delegated import Delegated
+
+    try:  # ir-measures may also know a parameter that the native measure has not, such as nDCG's judged_only
+        return Delegated(str(text))
+    except UsageError as error:
+        if name in INDEX:
+            takes = f"it takes {', '.join(sorted(parameters))}" if parameters else "it takes none"
+            raise UsageError(f"{name} has no parameter {shown(unknown[0])!r} ({takes})") from None
+        raise UsageError(f"{error}; known are {', '.join(INDEX)} and the measures of ir-measures") from None

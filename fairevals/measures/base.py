@@ -1,0 +1,263 @@
+"""What a measure is: a declaration (name, parameters, direction, formula, source) above a pure function.
+
+A measure is one of two kinds. A *ranking* measure is a function of what stands at each rank; its
+expectation under a policy is taken outside. An *exposure* measure is a function of each document's
+expected exposure. Neither knows which policy the arrays came from.
+"""
+
+from __future__ import annotations
+
+import ast
+import dataclasses
+import re
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Self
+
+import numpy as np
+
+from fairevals.attention import Attention, parse_attention
+from fairevals.collection import Exposed, Ranked
+from fairevals.errors import UsageError, shown
+from fairevals.typing import Array, Floats
+
+
+@dataclass(frozen=True)
+class Direction:
+    """Which of two values is the better one: the higher, the lower, or the one nearer to a target.
+
+    >>> HIGHER.better(0.4, 0.3), LOWER.better(0.4, 0.3), near(0.0).better(-0.1, 0.3)
+    (True, False, True)
+    """
+
+    word: str
+    target: float | None = None
+
+    def cost(self, value: Floats | float) -> Any:
+        """A number that is smaller the better the value is; NaN stays NaN."""
+        if self.target is not None:
+            return np.abs(np.subtract(value, self.target))
+        return np.negative(value) if self.word == "higher" else np.asarray(value)
+
+    def better(self, a: float, b: float) -> bool:
+        """Whether `a` is strictly better than `b`."""
+        return bool(self.cost(a) < self.cost(b))
+
+    @property
+    def arrow(self) -> str:
+        """A sign for table heads: ↑ higher is better, ↓ lower is better, →x nearer to x is better."""
+        return {"higher": "↑", "lower": "↓"}.get(self.word, f"→{self.target or 0:g}")
+
+    def __str__(self) -> str:
+        return f"nearer to {self.target:g}" if self.target is not None else self.word
+
+
+HIGHER = Direction("higher")
+LOWER = Direction("lower")
+
+
+def near(target: float) -> Direction:
+    """The direction of a measure that is best at one value, such as a log-ratio at 0."""
+    return Direction("target", target)
+
+
+def param(
+    default: Any, meaning: str, *, choices: tuple[Any, ...] = (), check: Callable[[Any], bool] | None = None
+) -> Any:
+    """Declare a parameter: default, meaning, and what values it may have (`choices`, or `check`)."""
+    return field(default=default, metadata={"meaning": meaning, "choices": choices, "check": check})
+
+
+def unit(value: Any) -> bool:
+    """Whether a parameter is a number in [0, 1]."""
+    return isinstance(value, (int, float)) and not isinstance(value, bool) and 0 <= value <= 1
+
+
+def named(value: Any) -> bool:
+    """Whether a parameter is a name: some text."""
+    return isinstance(value, str) and value != ""
+
+
+@dataclass(frozen=True)
+class Measure(ABC):
+    """A measure with its parameters set. Subclasses are frozen dataclasses whose fields are the parameters.
+
+    `str(measure)` is its name in ir-measures' grammar, parameters at their default left out.
+    """
+
+    name: ClassVar[str]
+    """As in `NAME(param=value)@cutoff`."""
+    direction: ClassVar[Direction]
+    formula: ClassVar[str]
+    """One line of plain text, in the words of the design."""
+    source: ClassVar[str]
+    """Who defined it: author, title, venue, year."""
+    attributes: ClassVar[str] = "none"
+    """Which attributes it needs: "none", "one" (its parameter `attr`), or "all" that apply to a topic."""
+    missing: ClassVar[float] = float("nan")
+    """Its value on a judged topic that a run leaves out: 0 for utility, GF and GFR; undefined for the rest."""
+
+    cutoff: int | None = field(default=None, kw_only=True)
+
+    def __post_init__(self) -> None:
+        for f in self.parameters():
+            value, choices, check = getattr(self, f.name), f.metadata["choices"], f.metadata["check"]
+            if (choices and value not in choices) or (check and not check(value)):
+                wanted = (
+                    f" (one of {', '.join(map(repr, choices))})" if choices else f" ({f.metadata['meaning']})"
+                )
+                raise UsageError(
+                    f"{self.name}: {f.name}={shown(repr(value))} is not a possible value{wanted}"
+                )
+        if self.cutoff is not None and (type(self.cutoff) is not int or self.cutoff < 1):
+            raise UsageError(
+                f"{self.name}: the cutoff is {self.cutoff!r}; expected a whole number of at least 1"
+            )
+
+    @classmethod
+    def parameters(cls) -> list[dataclasses.Field[Any]]:
+        """The declared parameters, in order."""
+        return [f for f in dataclasses.fields(cls) if "meaning" in f.metadata]
+
+    def with_cutoff(self, cutoff: int | None) -> Self:
+        """The same measure at the given cutoff, unless it has one of its own."""
+        return self if self.cutoff or cutoff is None else dataclasses.replace(self, cutoff=cutoff)
+
+    @property
+    def depth(self) -> int | None:
+        """How many ranks it looks at; None for the whole ranking."""
+        return self.cutoff
+
+    @property
+    def needs_all_documents(self) -> bool:
+        """Whether it looks at documents that were judged but not retrieved (beyond their grades in the ideal)."""
+        return False
+
+    def attributes_used(self) -> tuple[str, ...]:
+        """The attributes that it names."""
+        attr = getattr(self, "attr", None)
+        return (attr,) if attr else ()
+
+    def __str__(self) -> str:
+        given = [
+            f"{f.name}={getattr(self, f.name)!r}"
+            for f in self.parameters()
+            if getattr(self, f.name) != f.default
+        ]
+        return (
+            self.name
+            + (f"({','.join(given)})" if given else "")
+            + (f"@{self.cutoff}" if self.cutoff is not None else "")
+        )
+
+
+class RankingMeasure(Measure):
+    """A measure of one ranking: a function of arrays whose last axis is the rank."""
+
+    @abstractmethod
+    def of_ranking(self, ranked: Ranked) -> Floats:
+        """The value for each leading index (topics, or topics × samples); NaN where undefined."""
+
+
+class LinearMeasure(RankingMeasure):
+    """A ranking measure that is Σ_k attention_k · gain(document at k) / normaliser.
+
+    Its expectation under any policy is then Σ_d exposure(d) · gain(d) / normaliser, without sampling.
+    """
+
+    @property
+    @abstractmethod
+    def attention(self) -> Attention:
+        """The weights of the ranks (0 beyond the cutoff)."""
+
+    @abstractmethod
+    def of_exposure(self, exposed: Exposed) -> Floats:
+        """The expected value for each topic, from exposures under `attention` cut at `cutoff`."""
+
+
+@dataclass(frozen=True)
+class ExposureMeasure(Measure):
+    """A measure of the documents' expected exposures."""
+
+    attention: str | tuple[float, ...] = param(
+        "log2", "attention model, such as 'log2' or 'rbp(0.8)'", check=bool
+    )
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        try:
+            parse_attention(self.attention)
+        except ValueError as error:
+            raise UsageError(f"{self.name}: {error}") from None
+
+    @property
+    def depth(self) -> int | None:
+        """None: a document retrieved below the cutoff has exposure 0, but it is there."""
+        return None
+
+    @property
+    def needs_all_documents(self) -> bool:
+        """Exposure measures consider every document retrieved or judged."""
+        return True
+
+    @abstractmethod
+    def of_exposure(self, exposed: Exposed) -> Floats:
+        """The value for each topic; NaN where undefined."""
+
+
+class CompositeMeasure(Measure):
+    """A measure made of others' values on a topic, such as a product."""
+
+    @abstractmethod
+    def parts(self) -> tuple[Measure, ...]:
+        """The measures it is made of, each at its own cutoff."""
+
+    @abstractmethod
+    def combine(self, values: tuple[Floats, ...]) -> Floats:
+        """The value for each topic from the values of `parts`, NaN where undefined."""
+
+
+def rank_sum(terms: Array) -> Floats:
+    """The sum along the last axis, added strictly from left to right.
+
+    numpy's own sum adds in blocks that depend on the length, so that padding would change the last bit of
+    a value, and a score would depend on which other topics share its block. This one never does.
+
+    >>> float(rank_sum(np.array([0.5, 0.25, 0.0])))
+    0.75
+    """
+    if terms.shape[-1] == 0:
+        return np.zeros(terms.shape[:-1])
+    total: Floats = np.cumsum(terms, axis=-1, dtype=np.float64)[..., -1]
+    return total
+
+
+_GRAMMAR = re.compile(
+    r"\s*(?P<name>[A-Za-z_][\w]*)\s*(?:\((?P<params>.*)\))?\s*(?:@\s*(?P<cutoff>[0-9]{1,9}))?\s*", re.S
+)
+
+
+def split_name(text: str) -> tuple[str, Mapping[str, Any], int | None]:
+    """Take `NAME(param=value, …)@cutoff` apart.
+
+    >>> split_name("GF(attr='HINDEX', div='RNOD')@20")
+    ('GF', {'attr': 'HINDEX', 'div': 'RNOD'}, 20)
+    """
+    expected = "expected NAME, NAME@cutoff or NAME(param=value,…)@cutoff"
+    match = _GRAMMAR.fullmatch(text)
+    if not match:
+        raise UsageError(f"cannot read the measure {shown(text)!r}; {expected}")
+    try:
+        call = ast.parse(f"f({match['params'] or ''})", mode="eval").body
+        # `f(a)(b)` parses too, as a call of a call: only one pair of brackets is meant.
+        if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Name) or call.args:
+            raise ValueError
+        params = {
+            str(keyword.arg): ast.literal_eval(keyword.value) for keyword in call.keywords if keyword.arg
+        }
+        if len(params) < len(call.keywords):  # one given twice, or a **
+            raise ValueError
+    except (SyntaxError, ValueError, MemoryError, RecursionError):
+        raise UsageError(f"cannot read the parameters of the measure {shown(text)!r}; {expected}") from None
+    return match["name"], params, int(match["cutoff"]) if match["cutoff"] else None

@@ -1,0 +1,41 @@
+"""The list of measures: one line each. Everything that lists, parses or documents measures reads it."""
+
+from __future__ import annotations
+
+from functools import cache
+from importlib import import_module
+
+from fairevals.measures.base import Measure
+
+INDEX = {
+    "nDCG": "ndcg:NDCG",
+    "ERR": "err:ERR",
+    "iRBU": "irbu:IRBU",
+    "P": "precision:P",
+    "GF": "gf:GF",
+    "GFR": "gfr:GFR",
+    "D_ind": "disparity:DInd",
+    "D_group": "disparity:DGroup",
+    "EE_L": "expected_exposure:EEL",
+    "EE_D": "expected_exposure:EED",
+    "EE_R": "expected_exposure:EER",
+    "AWRF": "awrf:AWRF",
+    "M1": "awrf:M1",
+    "DP": "ratios:DP",
+    "EUR": "ratios:EUR",
+    "RUR": "ratios:RUR",
+    "IAA": "iaa:IAA",
+    "rND": "prefix:RND",
+    "rKL": "prefix:RKL",
+    "rRD": "prefix:RRD",
+    "FAIR": "fair:FAIR",
+}
+"""Name of the measure: module below `fairevals.measures`, and class in it."""
+
+
+@cache
+def measure_class(name: str) -> type[Measure]:
+    """The class of the native measure of that name; its module is imported only now."""
+    module, cls = INDEX[name].split(":")
+    found: type[Measure] = getattr(import_module(f"fairevals.measures.{module}"), cls)
+    return found

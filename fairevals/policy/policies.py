@@ -1,0 +1,154 @@
+"""The three policies a run can be, over blocks of topics: one ranking, sampled rankings, Plackett-Luce."""
+
+from __future__ import annotations
+
+import hashlib
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from fairevals.attention import Attention
+from fairevals.collection.blocks import Block
+from fairevals.policy.estimate import Estimate
+from fairevals.policy.plackett_luce import PlackettLuce
+from fairevals.typing import Floats, Ints
+
+BATCHES = 20
+"""Into how many batches samples are cut for the jackknife."""
+
+
+@dataclass(frozen=True)
+class Exposure:
+    """Expected exposure of each document, (topics, documents).
+
+    Where it was sampled, `left_out` is (batches, topics, documents): the same without each batch of samples, from
+    which the standard error of any function of it follows (the jackknife).
+    """
+
+    value: Floats
+    left_out: Floats | None = None
+
+
+def generator(seed: int, run: str, topic: str) -> np.random.Generator:
+    """Random numbers keyed by (seed, run, topic), so that no cut of the work changes them."""
+    digest = hashlib.blake2b(f"{run}\0{topic}".encode(), digest_size=8).digest()
+    return np.random.default_rng([seed, int.from_bytes(digest, "little")])
+
+
+def exposure_of_rankings(order: Ints, weights: Floats, documents: int) -> Floats:
+    """Mean attention of each document over sampled rankings.
+
+    `order` is (topics, samples, ranks) with −1 for nothing, `weights` broadcasts to it; a sample without any
+    document does not count. The result is (topics, documents).
+
+    >>> exposure_of_rankings(np.array([[[0, 1], [1, 0]]]), np.array([1.0, 0.5]), 3)
+    array([[0.75, 0.75, 0.  ]])
+    """
+    topics = order.shape[0]
+    there = order >= 0
+    flat = np.arange(topics)[:, None, None] * documents + order
+    total = np.bincount(
+        flat[there], weights=np.broadcast_to(weights, order.shape)[there], minlength=topics * documents
+    ).reshape(topics, documents)
+    count = there.any(axis=2).sum(axis=1)
+    mean: Floats = total / np.maximum(count, 1)[:, None]
+    return mean
+
+
+class Policy(ABC):
+    """A distribution over rankings for every topic of a block."""
+
+    sampled: ClassVar[bool] = False
+    """Whether `rankings` are drawn, so that a mean over them has a standard error."""
+    by_samples: ClassVar[bool] = False
+    """Whether the run's file has several rankings a topic."""
+
+    @abstractmethod
+    def rankings(self, block: Block, depth: int | None) -> Ints:
+        """(topics, samples, ranks) of cell numbers, −1 for nothing."""
+
+    def exposure(self, block: Block, attention: Attention, cutoff: int | None) -> Exposure:
+        """Expected attention of every document of the block."""
+        order = self.rankings(block, cutoff)
+        weights = self._weights(block, attention, order)
+        documents = block.row.shape[1]
+        value = exposure_of_rankings(order, weights, documents)
+        if not self.sampled:
+            return Exposure(value)
+        weights = np.broadcast_to(weights, order.shape)
+        batch = np.arange(order.shape[1]) % min(BATCHES, order.shape[1])
+        left_out = [
+            exposure_of_rankings(order[:, batch != b], weights[:, batch != b], documents)
+            for b in range(batch.max() + 1)
+        ]
+        return Exposure(value, np.stack(left_out))
+
+    @staticmethod
+    def _weights(block: Block, attention: Attention, order: Ints) -> Floats:
+        if attention.looks_at_grades:
+            return attention.weights_given(block.reordered(order).grades)
+        return attention.weights(order.shape[2])
+
+
+class OneRanking(Policy):
+    """The run's one ranking of each topic."""
+
+    def rankings(self, block: Block, depth: int | None) -> Ints:
+        """(topics, 1, ranks)."""
+        return block.ranked(depth).documents[:, None, :]
+
+
+class SampledRankings(Policy):
+    """The rankings in the file, each as likely as the others: they are the policy, so their mean is exact."""
+
+    by_samples = True
+
+    def rankings(self, block: Block, depth: int | None) -> Ints:
+        """(topics, samples, ranks); topics may have different numbers of samples."""
+        assert block.rankings is not None  # noqa: S101 -- blocks of this policy are made with rankings
+        return block.rankings[..., :depth]
+
+
+@dataclass(frozen=True)
+class PlackettLuceRun(Policy):
+    """The run's scores are log-weights: each next document is drawn with odds e^{score/temperature}."""
+
+    sampled = True
+
+    run: str
+    temperature: float = 1.0
+    samples: int = 1000
+    seed: int = 0
+
+    def policy(self, block: Block) -> PlackettLuce:
+        """The distribution over the retrieved documents of each topic."""
+        return PlackettLuce(block.scores, temperature=self.temperature)
+
+    def rankings(self, block: Block, depth: int | None) -> Ints:
+        """(topics, samples, ranks), drawn."""
+        most = int(block.retrieved.max(initial=0))
+        k = most if depth is None else min(depth, most)
+        if k == 0:
+            return np.full((len(block.topics), self.samples, 0), -1, dtype=np.int64)
+        generators = [generator(self.seed, self.run, topic) for topic in block.topics]
+        return self.policy(block).sample(self.samples, k=k, rng=generators)
+
+    def exposure(self, block: Block, attention: Attention, cutoff: int | None) -> Exposure:
+        """Exact, but where attention looks at grades: then from samples."""
+        if attention.looks_at_grades:
+            return super().exposure(block, attention, cutoff)
+        if block.row.shape[1] == 0:
+            return Exposure(np.zeros(block.row.shape))
+        return Exposure(self.policy(block).exposure(attention, k=cutoff).value)
+
+
+def jackknife(value: Floats, left_out: Floats) -> Estimate:
+    """A value with the standard error that follows from the values without each batch.
+
+    se² = (B−1)/B · Σ_b (θ_(b) − mean θ_(·))², over the first axis of `left_out`.
+    """
+    batches = left_out.shape[0]
+    spread = ((left_out - left_out.mean(axis=0)) ** 2).sum(axis=0)
+    return Estimate(value, np.sqrt(spread * (batches - 1) / batches))
