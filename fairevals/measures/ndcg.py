@@ -61,6 +61,6 @@ class NDCG(LinearMeasure):
 
     def _normalise(self, dcg: Floats, ideal_grades: Floats) -> Floats:
         ideal = discounted_cumulative_gain(gains(ideal_grades[..., : self.cutoff], self.dcg))
-        return np.divide(
-            dcg, ideal, out=np.full(dcg.shape, np.nan), where=np.broadcast_to(ideal > 0, dcg.shape)
-        )
+        defined = np.broadcast_to(ideal > 0, dcg.shape)
+        value: Floats = np.divide(dcg, ideal, out=np.full(dcg.shape, np.nan), where=defined)
+        return value

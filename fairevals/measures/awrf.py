@@ -1,0 +1,108 @@
+"""Attention-weighted rank fairness, and TREC Fair Ranking's product of it with nDCG."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from fairevals.collection import Exposed
+from fairevals.measures.base import HIGHER, CompositeMeasure, ExposureMeasure, Measure, named, param
+from fairevals.measures.divergences import jensen_shannon_divergence
+from fairevals.measures.expected_exposure import group_sums
+from fairevals.measures.iaa import shares
+from fairevals.measures.ndcg import NDCG
+from fairevals.typing import Floats
+
+
+def attention_weighted_rank_fairness(
+    exposure: Floats, membership: Floats, target: Floats, base: str = "2"
+) -> Floats:
+    """AWRF = 1 − JSD(exposure share of groups, target).
+
+    `exposure` is (…, document), `membership` (…, document, group), `target` (…, group). Documents of which
+    nothing is said take no part in the shares. NaN where no group has exposure. With base 2 it lies in
+    [0, 1]; with base e, as in TREC 2021's and 2022's code, JSD is at most ln 2 and AWRF at least 1 − ln 2 ≈
+    0.307. See Sapiezynski et al., WWW Companion 2019; Ekstrand et al., TREC 2021.
+
+    >>> hard = np.array([[1.0, 0.0], [0.0, 1.0]])
+    >>> float(attention_weighted_rank_fairness(np.array([0.5, 0.5]), hard, np.array([0.5, 0.5])))
+    1.0
+    >>> worst = attention_weighted_rank_fairness(np.array([1.0, 0.0]), hard, np.array([0.0, 1.0]), base="e")
+    >>> round(float(worst), 4)
+    0.3069
+    """
+    divergence = jensen_shannon_divergence(shares(group_sums(exposure, membership)), target)
+    return 1 - divergence * (math.log(2) if base == "e" else 1.0)
+
+
+@dataclass(frozen=True)
+class AWRF(ExposureMeasure):
+    """How near the groups' shares of exposure are to the target.
+
+    Undefined on a topic where no document with a membership has exposure, or the attribute does not apply.
+
+    >>> str(AWRF(attr="SEX", base="e", cutoff=20))
+    "AWRF(attr='SEX',base='e')@20"
+    """
+
+    name = "AWRF"
+    direction = HIGHER
+    formula = "1 − JSD(exposure share of groups, target); base='e': JSD in nats, as in TREC 2021 and 2022"
+    source = (
+        "Sapiezynski, Zeng, Robertson, Mislove, Wilson: Quantifying the impact of user attention on fair "
+        "group representation in ranked lists. WWW Companion 2019; Ekstrand, McDonald, Raj, Johnson: "
+        "Overview of the TREC 2021 Fair Ranking track"
+    )
+    attributes = "one"
+
+    attr: str = param(None, "the attribute's name", check=named)
+    base: str = param("2", "base of the divergence's logarithm", choices=("2", "e"))
+
+    def of_exposure(self, exposed: Exposed) -> Floats:
+        """The value for each topic; NaN where undefined."""
+        attribute = exposed.attribute(self.attr)
+        value = attention_weighted_rank_fairness(
+            exposed.exposure, attribute.membership, attribute.target, self.base
+        )
+        return np.where(attribute.applies, value, np.nan)
+
+
+@dataclass(frozen=True)
+class M1(CompositeMeasure):
+    """TREC Fair Ranking's score of a ranking: nDCG times AWRF, at one cutoff.
+
+    Undefined where either is. nDCG is this package's, with discount 1/log2(1+k); `attention` is AWRF's only.
+    TREC's own numbers discount both by `trecfair`, with grades of 0 and 1, and base e.
+
+    >>> str(M1(attr="SEX", attention="trecfair", base="e", cutoff=20))
+    "M1(attr='SEX',attention='trecfair',base='e')@20"
+    """
+
+    name = "M1"
+    direction = HIGHER
+    formula = "nDCG·AWRF"
+    source = "Ekstrand, McDonald, Raj, Johnson: Overview of the TREC 2021 Fair Ranking track"
+    attributes = "one"
+
+    attr: str = param(None, "the attribute's name", check=named)
+    attention: str | tuple[float, ...] = param("log2", "attention model of AWRF", check=bool)
+    base: str = param("2", "base of AWRF's logarithm", choices=("2", "e"))
+    dcg: str = param("log2", "gain of a grade in nDCG: g, or 2^g−1", choices=("log2", "exp-log2"))
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.parts()  # an attention that cannot be read is said here
+
+    def parts(self) -> tuple[Measure, ...]:
+        """NDCG and AWRF at this cutoff."""
+        return (
+            NDCG(dcg=self.dcg, cutoff=self.cutoff),
+            AWRF(attr=self.attr, attention=self.attention, base=self.base, cutoff=self.cutoff),
+        )
+
+    def combine(self, values: tuple[Floats, ...]) -> Floats:
+        """The product."""
+        ndcg, awrf = values
+        return ndcg * awrf

@@ -1,0 +1,195 @@
+"""Expected exposure against that of an ideal policy: loss, disparity and relevance."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from dataclasses import dataclass
+
+import numpy as np
+
+from fairevals.attention import parse_attention
+from fairevals.collection import Exposed
+from fairevals.measures.base import HIGHER, LOWER, ExposureMeasure, param, rank_sum
+from fairevals.typing import Bools, Floats
+
+
+def ideal_grades(grades: Floats, present: Bools) -> Floats:
+    """The grades of the documents in the ideal order, best first; −inf for padding, behind all documents.
+
+    >>> ideal_grades(np.array([0.0, 2.0, 1.0]), np.array([True, True, False]))
+    array([  2.,   0., -inf])
+    """
+    return -np.sort(np.where(present, -grades, np.inf), axis=-1)
+
+
+def target_exposure(grades: Floats, present: Bools, attention_weights: Floats) -> Floats:
+    """The exposure ε* of each document when documents of equal grade share equally what their ranks get.
+
+    `grades` and `present` are (…, document); `attention_weights` are those of ranks 1, 2, …, 0 beyond their
+    end, and may have leading axes too. The ideal order is that of all documents by grade, so that those of a
+    grade occupy a block of ranks, and ε* is the block's mean attention; 0 for padding. Unjudged documents
+    are of grade 0 and share what is left. See Diaz et al., CIKM 2020.
+
+    >>> present = np.array([True, True, True, True, False])
+    >>> target_exposure(np.array([0.0, 2.0, 1.0, 1.0, 0.0]), present, np.array([1.0, 0.5, 0.25]))
+    array([0.   , 1.   , 0.375, 0.375, 0.   ])
+    """
+    documents = grades.shape[-1]
+    weights = np.zeros((*attention_weights.shape[:-1], documents))
+    ranks = min(documents, attention_weights.shape[-1])
+    weights[..., :ranks] = attention_weights[..., :ranks]
+    summed = np.zeros((*weights.shape[:-1], documents + 1))
+    np.cumsum(weights, axis=-1, out=summed[..., 1:])
+    summed = np.broadcast_to(summed, (*grades.shape[:-1], documents + 1))
+
+    order = np.argsort(np.where(present, -grades, np.inf), axis=-1, kind="stable")
+    ideal = np.take_along_axis(np.where(present, grades, -np.inf), order, axis=-1)
+    position = np.broadcast_to(np.arange(documents), grades.shape)
+    differs = ideal[..., 1:] != ideal[..., :-1]
+    edge = np.ones((*grades.shape[:-1], 1), dtype=bool)
+    first = np.concatenate([edge, differs], axis=-1)
+    last = np.concatenate([differs, edge], axis=-1)
+    start = np.maximum.accumulate(np.where(first, position, 0), axis=-1)
+    end = np.where(last, position + 1, documents)
+    end = np.minimum.accumulate(end[..., ::-1], axis=-1)[..., ::-1]
+
+    block = np.take_along_axis(summed, end, axis=-1) - np.take_along_axis(summed, start, axis=-1)
+    target = np.zeros(grades.shape)
+    np.put_along_axis(target, order, block / (end - start), axis=-1)
+    return np.where(present, target, 0.0)
+
+
+def group_sums(values: Floats, membership: Floats) -> Floats:
+    """The membership-weighted sums (…, group) of (…, document) values.
+
+    >>> group_sums(np.array([1.0, 0.5]), np.array([[1.0, 0.0], [0.5, 0.5]]))
+    array([1.25, 0.25])
+    """
+    return rank_sum(np.moveaxis(membership, -1, -2) * values[..., None, :])
+
+
+def exposure_loss(exposure: Floats, target: Floats) -> Floats:
+    """EE_L = Σ(ε − ε*)² over the last axis, documents or groups.
+
+    >>> float(exposure_loss(np.array([1.0, 0.5]), np.array([0.75, 0.75])))
+    0.125
+    """
+    return rank_sum(np.square(exposure - target))
+
+
+def exposure_disparity(exposure: Floats) -> Floats:
+    """EE_D = Σε² over the last axis.
+
+    >>> float(exposure_disparity(np.array([1.0, 0.5])))
+    1.25
+    """
+    return rank_sum(np.square(exposure))
+
+
+def exposure_relevance(exposure: Floats, target: Floats) -> Floats:
+    """EE_R = Σε·ε* over the last axis.
+
+    >>> float(exposure_relevance(np.array([1.0, 0.5]), np.array([0.75, 0.75])))
+    1.125
+    """
+    return rank_sum(exposure * target)
+
+
+@dataclass(frozen=True)
+class ExpectedExposureMeasure(ExposureMeasure):
+    """What EE_L, EE_D and EE_R share: EE_L = EE_D − 2·EE_R + Σε*².
+
+    Undefined on a topic without documents; with `attr`, where no document has a membership or the attribute
+    does not apply. Documents of which an attribute says nothing are in no group's sum.
+    """
+
+    source = (
+        "Diaz, Mitra, Ekstrand, Biega, Carterette: Evaluating stochastic rankings with expected exposure. "
+        "CIKM 2020"
+    )
+
+    attr: str | None = param(
+        None,
+        "the attribute into whose groups exposure is summed first; None: documents",
+        check=lambda attr: attr is None or (isinstance(attr, str) and attr != ""),
+    )
+
+    @abstractmethod
+    def of_pair(self, exposure: Floats, target: Floats) -> Floats:
+        """The value from the exposures and target exposures of documents, or groups, on the last axis."""
+
+    def target(self, exposed: Exposed) -> Floats:
+        """The target exposure of each document, (topics, documents)."""
+        attention = parse_attention(self.attention)
+        ranks = min(self.cutoff or exposed.grades.shape[-1], exposed.grades.shape[-1])
+        if attention.looks_at_grades:
+            # Documents of a block are alike in grade, so that their order in it changes no rank's attention.
+            weights = attention.weights_given(ideal_grades(exposed.grades, exposed.present)[..., :ranks])
+        else:
+            weights = attention.weights(ranks)
+        return target_exposure(exposed.grades, exposed.present, weights)
+
+    def of_exposure(self, exposed: Exposed) -> Floats:
+        """The value for each topic; NaN where undefined."""
+        target = self.target(exposed)
+        if self.attr is None:
+            value = self.of_pair(exposed.exposure, target)
+            return np.where(exposed.present.any(axis=-1), value, np.nan)
+        attribute = exposed.attribute(self.attr)
+        membership = attribute.membership
+        value = self.of_pair(group_sums(exposed.exposure, membership), group_sums(target, membership))
+        return np.where(attribute.applies & membership.any(axis=(-2, -1)), value, np.nan)
+
+
+@dataclass(frozen=True)
+class EEL(ExpectedExposureMeasure):
+    """Squared distance of expected exposure from that of the ideal policy.
+
+    >>> str(EEL(attr="SEX", cutoff=10))
+    "EE_L(attr='SEX')@10"
+    """
+
+    name = "EE_L"
+    direction = LOWER
+    formula = (
+        "Σ(ε − ε*)² over documents or groups, ε* the mean attention of the ranks that a grade's documents "
+        "share in the ideal order"
+    )
+
+    def of_pair(self, exposure: Floats, target: Floats) -> Floats:
+        """Σ(ε − ε*)²."""
+        return exposure_loss(exposure, target)
+
+
+@dataclass(frozen=True)
+class EED(ExpectedExposureMeasure):
+    """How unevenly exposure is spread, whatever the grades.
+
+    >>> str(EED(cutoff=10))
+    'EE_D@10'
+    """
+
+    name = "EE_D"
+    direction = LOWER
+    formula = "Σε² over documents or groups"
+
+    def of_pair(self, exposure: Floats, target: Floats) -> Floats:
+        """Σε²."""
+        return exposure_disparity(exposure)
+
+
+@dataclass(frozen=True)
+class EER(ExpectedExposureMeasure):
+    """How much of the exposure goes where the ideal policy sends it.
+
+    >>> str(EER(attention="rbp(0.5)"))
+    "EE_R(attention='rbp(0.5)')"
+    """
+
+    name = "EE_R"
+    direction = HIGHER
+    formula = "Σε·ε* over documents or groups, ε* as in EE_L"
+
+    def of_pair(self, exposure: Floats, target: Floats) -> Floats:
+        """Σε·ε*."""
+        return exposure_relevance(exposure, target)

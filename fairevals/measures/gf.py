@@ -1,0 +1,98 @@
+"""Group fairness along the ranks."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from fairevals.collection import Ranked
+from fairevals.errors import UsageError
+from fairevals.measures.base import HIGHER, RankingMeasure, param, rank_sum
+from fairevals.measures.divergences import DIVERGENCES, Divergence
+from fairevals.measures.err import stop_probabilities
+from fairevals.typing import Floats
+
+
+def mean_membership_along_ranks(membership: Floats) -> Floats:
+    """The distribution p̄_k over groups that ranks 1..k achieve: the mean of their memberships.
+
+    `membership` is (…, rank, group), and so is the result. A row of zeros is a document left out: the mean is
+    over the others, NaN as long as there is none.
+
+    >>> mean_membership_along_ranks(np.array([[0.0, 0.0], [1.0, 0.0], [0.0, 1.0], [0.0, 0.0]]))
+    array([[nan, nan],
+           [1. , 0. ],
+           [0.5, 0.5],
+           [0.5, 0.5]])
+    """
+    counted = np.cumsum(membership.any(axis=-1), axis=-1)
+    total: Floats = np.cumsum(membership, axis=-2)
+    return total / np.where(counted > 0, counted, np.nan)[..., None]
+
+
+def group_fairness(weights: Floats, membership: Floats, target: Floats, divergence: Divergence) -> Floats:
+    """GF = Σ_k w_k·(1 − divergence(p̄_k ‖ target)), p̄_k the mean membership of ranks 1..k.
+
+    `weights` (…, rank) are the probabilities w_k to stop at rank k (`err.stop_probabilities`); `membership`
+    is (…, rank, group), `target` (…, group). A rank where nobody stops adds nothing; one where somebody stops
+    before any document has a membership makes the value NaN. See Sakai, Kim, Kang, TOIS 2023.
+
+    >>> from fairevals.measures.divergences import normalised_match_distance
+    >>> pages = np.array([[2 / 3, 1 / 3, 0, 0], [0.25, 0.25, 0.25, 0.25], [0, 0, 0, 1]])
+    >>> weights = np.array([0.75, 0, 0.0625])  # FairWeb-1's worked example
+    >>> round(float(group_fairness(weights, pages, np.full(4, 0.25), normalised_match_distance)), 4)
+    0.5162
+    """
+    achieved = mean_membership_along_ranks(membership)
+    shape = np.broadcast_shapes(weights.shape, achieved.shape[:-1])
+    weights = np.broadcast_to(weights, shape)
+    stops = weights != 0
+    # Most ranks of most runs are not relevant: the divergence is computed at the others only.
+    achieved, wanted = (
+        np.broadcast_to(a, (*shape, a.shape[-1]))[stops] for a in (achieved, target[..., None, :])
+    )
+    terms = np.zeros(shape)
+    terms[stops] = weights[stops] * (1 - divergence(achieved, wanted))
+    return rank_sum(terms)
+
+
+@dataclass(frozen=True)
+class GF(RankingMeasure):
+    """How near the groups at the top are to the target, as a user sees it who stops where ERR's user stops.
+
+    0 where nothing relevant is ranked, as for ERR. Undefined on a topic to which the attribute does not
+    apply, and where a user stops before any document with a membership (under `unmapped = "skip"`).
+
+    >>> str(GF(attr="HINDEX", div="NMD", cutoff=20))
+    "GF(attr='HINDEX',div='NMD')@20"
+    """
+
+    name = "GF"
+    direction = HIGHER
+    formula = "Σ_k w_k·(1 − div(p̄_k ‖ target)), w_k as in ERR, p̄_k the mean membership of ranks 1..k"
+    source = (
+        "Sakai, Kim, Kang: A versatile framework for evaluating ranked lists in terms of group fairness "
+        "and relevance. TOIS 2023"
+    )
+    attributes = "one"
+    missing = 0.0
+
+    attr: str = param(None, "the attribute's name", check=lambda attr: isinstance(attr, str))
+    div: str | None = param(
+        None, "the divergence; None: the attribute's own in the task", choices=(None, *DIVERGENCES)
+    )
+
+    def __post_init__(self) -> None:
+        if not self.attr:
+            raise UsageError("GF needs attr='…'")
+        super().__post_init__()
+
+    def of_ranking(self, ranked: Ranked) -> Floats:
+        """The value for each ranking; NaN where undefined."""
+        ranked = ranked.cut(self.cutoff)
+        attribute = ranked.attribute(self.attr)
+        weights = stop_probabilities(ranked.grades, ranked.max_grade)
+        divergence = DIVERGENCES[self.div or attribute.divergence]
+        value = group_fairness(weights, attribute.membership, attribute.target, divergence)
+        return np.where(attribute.applies, value, np.nan)

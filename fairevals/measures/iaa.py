@@ -1,0 +1,62 @@
+"""Inequity of amortised attention."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from fairevals.collection import Exposed
+from fairevals.measures.base import LOWER, ExposureMeasure, rank_sum
+from fairevals.measures.merit import merit, merit_param
+from fairevals.typing import Floats
+
+
+def shares(values: Floats) -> Floats:
+    """Each document's part of the sum over the last axis; NaN throughout where the sum is 0.
+
+    >>> shares(np.array([[1.0, 3.0], [0.0, 0.0]]))
+    array([[0.25, 0.75],
+           [ nan,  nan]])
+    """
+    total = rank_sum(values)[..., None]
+    part: Floats = np.divide(values, total, out=np.full(values.shape, np.nan), where=total > 0)
+    return part
+
+
+def inequity_of_attention(exposure: Floats, merits: Floats) -> Floats:
+    """IAA = Σ_d |exposure share − merit share| over the last axis, in [0, 2]; NaN without exposure or merit.
+
+    See Biega et al., SIGIR 2018, where attention and relevance are summed over a sequence of rankings; here
+    the expectation under the policy takes the place of that sum.
+
+    >>> float(inequity_of_attention(np.array([0.5, 0.5, 0.0]), np.array([1.0, 0.0, 1.0])))
+    1.0
+    """
+    value = rank_sum(np.abs(shares(exposure) - shares(merits)))
+    # Said again for a topic without documents, where there is no NaN to sum.
+    return np.where((rank_sum(exposure) > 0) & (rank_sum(merits) > 0), value, np.nan)
+
+
+@dataclass(frozen=True)
+class IAA(ExposureMeasure):
+    """How far the documents' shares of exposure are from their shares of merit.
+
+    Undefined on a topic without exposure or without merit.
+
+    >>> str(IAA(attention="rbp(0.8)", cutoff=10))
+    "IAA(attention='rbp(0.8)')@10"
+    """
+
+    name = "IAA"
+    direction = LOWER
+    formula = "Σ_d |v_d/Σv − M_d/ΣM|"
+    source = (
+        "Biega, Gummadi, Weikum: Equity of attention: amortizing individual fairness in rankings. SIGIR 2018"
+    )
+
+    merit: str = merit_param()
+
+    def of_exposure(self, exposed: Exposed) -> Floats:
+        """The value for each topic; NaN without exposure or merit."""
+        return inequity_of_attention(exposed.exposure, merit(exposed.grades, self.merit))

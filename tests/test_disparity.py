@@ -1,0 +1,139 @@
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import combinations, permutations
+
+import numpy as np
+import pytest
+from exposure_cases import check_batching, close, one_topic, topics, value, without_attribute
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fairevals.errors import UsageError
+from fairevals.measures.base import LOWER
+from fairevals.measures.disparity import DGroup, DInd, group_disparity, individual_disparity
+from fairevals.measures.merit import MERITS, merit
+
+
+def slow_individual(exposure, merits):
+    violations = [
+        max(0.0, exposure[i] / merits[i] - exposure[j] / merits[j])
+        for i, j in permutations(range(len(merits)), 2)
+        if merits[i] >= merits[j] > 0
+    ]
+    return sum(violations) / len(violations) if violations else np.nan
+
+
+def slow_group(exposure, merits, membership, pairs):
+    found = []
+    for g in range(membership.shape[1]):
+        weight = sum(membership[:, g])
+        mean_merit = (
+            sum(m * w for m, w in zip(merits, membership[:, g], strict=True)) / weight if weight else 0
+        )
+        if mean_merit > 0:
+            mean_exposure = sum(v * w for v, w in zip(exposure, membership[:, g], strict=True)) / weight
+            found.append((mean_merit, mean_exposure / mean_merit))
+    violations = []
+    for one, other in combinations(found, 2):
+        (m_i, r_i), (m_j, r_j) = max(one, other), min(one, other)
+        violations.append(abs(r_i - r_j) if abs(m_i - m_j) < 1e-12 * m_i else max(0.0, r_i - r_j))
+    if not violations:
+        return np.nan
+    return max(violations) if pairs == "max" else sum(violations) / len(violations)
+
+
+@given(topics, st.sampled_from(sorted(MERITS)))
+def test_individual_disparity_is_the_loop_over_pairs(topic, name):
+    expected = slow_individual(topic.exposure[0].tolist(), merit(topic.grades[0], name).tolist())
+    assert close(value(DInd(merit=name), topic), expected)
+
+
+@given(topics, st.sampled_from(sorted(MERITS)), st.sampled_from(["mean", "max"]))
+def test_group_disparity_is_the_loop_over_groups(topic, name, pairs):
+    membership = topic.attribute("A").membership[0]
+    expected = slow_group(topic.exposure[0], merit(topic.grades[0], name), membership, pairs)
+    assert close(value(DGroup(attr="A", merit=name, pairs=pairs), topic), expected)
+
+
+@pytest.mark.parametrize("measure", [DInd(), DGroup(attr="A"), DGroup(attr="A", pairs="max")])
+def test_batches_and_padding_change_nothing(measure):
+    check_batching(measure)
+
+
+def test_equal_merits_count_in_both_orders():
+    # Three orders of two of three equal documents: 6 pairs, violations 0.5, 0.8 and 0.3.
+    assert np.isclose(individual_disparity(np.array([1.0, 0.5, 0.2]), np.ones(3)), (0.5 + 0.8 + 0.3) / 6)
+
+
+def test_less_merit_with_more_exposure_per_merit_is_no_violation():
+    assert individual_disparity(np.array([1.0, 0.9]), np.array([3.0, 1.0])) == 0.0
+    assert individual_disparity(np.array([1.0, 0.1]), np.array([3.0, 1.0])) == pytest.approx(1 / 3 - 0.1)
+
+
+def test_exposure_in_proportion_to_merit_is_fair():
+    merits = np.array([4.0, 2.0, 1.0, 0.5])
+    assert individual_disparity(merits / 8, merits) == 0.0
+    assert group_disparity(merits / 8, merits, np.eye(2)[[0, 1, 1, 0]]) == 0.0
+
+
+@given(st.integers(0, 2**32 - 1), st.integers(1, 8), st.integers(2, 4))
+def test_identical_groups_have_no_group_disparity(seed, n, groups):
+    rng = np.random.default_rng(seed)
+    exposure, merits = rng.random(n), rng.integers(1, 4, size=n).astype(float)
+    membership = np.repeat(np.eye(groups), n, axis=0)
+    assert group_disparity(np.tile(exposure, groups), np.tile(merits, groups), membership) == 0.0
+
+
+def test_tied_groups_violate_in_whichever_order_is_unfair():
+    # The mean merits are one third of 0.1+0.2+0.3 added in different orders: equal but for the last bit.
+    merits = np.array([0.1, 0.2, 0.3, 0.3, 0.2, 0.1])
+    two = np.repeat(np.eye(2), 3, axis=0)
+    exposure = np.array([0.5, 0.4, 0.3, 0.2, 0.1, 0.1])
+    there, back = (group_disparity(exposure[s], merits[s], two) for s in (slice(None), slice(None, None, -1)))
+    assert there == pytest.approx((0.4 - 0.4 / 3) / 0.2)
+    assert back == pytest.approx(there)
+
+
+def test_a_group_without_merit_or_documents_is_left_out():
+    exposure, merits = np.array([1.0, 0.6, 0.5, 0.4]), np.array([1.0, 1.0, 0.0, 0.0])
+    membership = np.eye(4)[[0, 1, 2, 2]]  # group 2 has no merit, group 3 no documents
+    assert group_disparity(exposure, merits, membership) == pytest.approx(0.4)
+    assert np.isnan(group_disparity(exposure, merits, np.eye(4)[[0, 0, 2, 2]]))
+
+
+def test_without_a_pair_it_is_undefined_and_not_fair():
+    assert np.isnan(individual_disparity(np.array([1.0, 0.5]), np.array([1.0, 0.0])))
+    assert np.isnan(individual_disparity(np.zeros((2, 0)), np.zeros((2, 0)))).all()
+    topic = one_topic(1, 6, 2, "hard")
+    nothing = replace(topic, grades=np.zeros_like(topic.grades))
+    assert np.isnan(value(DInd(), nothing))
+    assert np.isnan(value(DGroup(attr="A"), nothing))
+    assert np.isnan(value(DGroup(attr="A"), without_attribute(topic)))
+
+
+def test_many_documents_need_neither_much_memory_nor_lose_digits():
+    rng = np.random.default_rng(0)
+    n = 20_000  # n² floats would be 3.2 GB
+    exposure, merits = rng.random(n), rng.integers(1, 5, size=n).astype(float)
+    ratios = exposure / merits
+    total = pairs = 0.0
+    for level in range(1, 5):
+        lower = np.sort(ratios[merits <= level])
+        here = ratios[merits == level]
+        below = np.searchsorted(lower, here)
+        sums = np.concatenate([[0.0], np.cumsum(lower)])
+        total += float((here * below - sums[below]).sum())
+        pairs += len(here) * (len(lower) - 1)
+    assert float(individual_disparity(exposure, merits)) == pytest.approx(total / pairs, rel=1e-9)
+
+
+def test_declarations():
+    assert DInd.direction == DGroup.direction == LOWER
+    assert DInd().needs_all_documents
+    assert str(DGroup(attr="A", attention="rbp(0.8)", cutoff=5)) == "D_group(attention='rbp(0.8)',attr='A')@5"
+    for wrong in ({}, {"attr": ""}, {"attr": "A", "pairs": "min"}):
+        with pytest.raises(UsageError):
+            DGroup(**wrong)
+    with pytest.raises(UsageError, match="no attribute 'B'"):
+        DGroup(attr="B").of_exposure(one_topic(1, 3))
