@@ -21,7 +21,8 @@ class Place:
     line: int = 0
 
     def __str__(self) -> str:
-        return f"{shown(self.file)}:{self.line}" if self.line else shown(self.file)
+        file = shown(self.file, 300)  # the end of a long path is the part that tells
+        return f"{file}:{self.line}" if self.line else file
 
 
 class InputError(FairevalsError):

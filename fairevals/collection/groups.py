@@ -1,0 +1,272 @@
+"""Attributes with their memberships and targets, in line with the topics of the qrels."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
+
+import numpy as np
+
+from fairevals.errors import InputError, Place, UsageError, shown
+from fairevals.ids import Ids, Index
+from fairevals.io.groups import (
+    MembershipColumns,
+    checked_target,
+    collect,
+    entries_of_dict,
+    entries_of_frame,
+    group_names,
+    read_memberships,
+    read_target_file,
+)
+from fairevals.io.task import DIVERGENCES, KINDS, AttributeSpec
+from fairevals.typing import Bools, Floats, Ints
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    Memberships: TypeAlias = pd.DataFrame | Mapping[str, str | Mapping[str, float]] | str | os.PathLike[str]
+    Target: TypeAlias = str | os.PathLike[str] | Sequence[float] | Mapping[str, Sequence[float]]
+
+
+class Judgements(Protocol):
+    """What is asked of qrels here: `QrelsColumns` and `Qrels` both have it."""
+
+    @property
+    def topics(self) -> Sequence[str]:
+        """The judged topics."""
+
+    @property
+    def topic_of(self) -> Ints:
+        """Each row's index into `topics`."""
+
+    @property
+    def docs(self) -> Ids:
+        """Each row's document."""
+
+    @property
+    def grades(self) -> Floats:
+        """Each row's grade."""
+
+
+@dataclass(frozen=True, eq=False)
+class Attribute:
+    """An attribute of documents: what the task says of it, memberships, and for each topic a target.
+
+    Made by `load_attribute` from a task, or by `Attribute.of` from Python; only `bound` to qrels does it know
+    topics. Its `target` is (topics, groups), a row of NaN where the attribute does not apply or the target is
+    undefined; `applies` is (topics,).
+
+    >>> sex = Attribute.of("SEX", {"m-okafor": "she", "j-lindqvist": "he"})
+    >>> sex.spec.groups
+    ('he', 'she')
+    """
+
+    spec: AttributeSpec
+    columns: MembershipColumns
+    index: Index
+    """Finds a row of `columns` by its topic's number there and the document."""
+    topics: tuple[str, ...] = ()
+    """The topics that codes are about, those of the qrels."""
+    target: Floats = field(default_factory=lambda: np.zeros((0, 0)))
+    applies: Bools = field(default_factory=lambda: np.zeros(0, dtype=bool))
+    numbers: Ints = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
+    """(topics,): the topic's number in `columns`, −1 where it has no membership at all."""
+    table: Floats = field(default_factory=lambda: np.zeros((0, 0)))
+    """`columns.weights`, below it a row for topics to which this does not apply, and one for the unmapped."""
+
+    @classmethod
+    def of(
+        cls,
+        name: str,
+        memberships: Memberships,
+        groups: Sequence[str] | None = None,
+        kind: str = "nominal",
+        target: Target = "uniform",
+        *,
+        unmapped: str = "uniform",
+        divergence: str | None = None,
+        topics: Sequence[str] = ("*",),
+        weight: float = 1.0,
+    ) -> Attribute:
+        """An attribute from Python; the other parameters mean what they mean in a task file.
+
+        `memberships` is a table with columns `[topic,] doc, group [, weight]`, a dict {doc: group} or
+        {doc: {group: weight}}, or the path of a memberships file. Groups that are not given are those found,
+        sorted by name; ordinal ones and those of an NTCIR file have to be given, for their order.
+
+        >>> faculty = Attribute.of("FACULTY", {"a": {"law": 1, "arts": 3}, "b": "law"})
+        >>> faculty.spec.groups, faculty.columns.weights.tolist()
+        (('arts', 'law'), [[0.75, 0.25], [0.0, 1.0]])
+        """
+        if kind not in KINDS:
+            raise UsageError(
+                f"attribute {shown(name)}: kind={shown(repr(kind))}; expected one of {', '.join(KINDS)}"
+            )
+        if groups is None and kind == "ordinal":
+            raise UsageError(f"attribute {shown(name)}: ordinal groups need groups=[…], in their order")
+        divergence = divergence or ("RNOD" if kind == "ordinal" else "JSD")
+        if divergence not in DIVERGENCES:
+            raise UsageError(
+                f"attribute {shown(name)}: divergence={shown(repr(divergence))}; "
+                f"expected one of {', '.join(DIVERGENCES)}"
+            )
+        if not 0 <= weight < float("inf"):
+            raise UsageError(f"attribute {shown(name)}: weight={weight!r}; expected a number of at least 0")
+        entries, by_topic, path = [], False, None
+        if isinstance(memberships, (str, os.PathLike)):
+            path = Path(memberships)
+            found = group_names(path) if groups is None else []
+        else:
+            if isinstance(memberships, Mapping):
+                entries = entries_of_dict(memberships)
+            else:
+                entries, by_topic = entries_of_frame(memberships, name)
+            found = sorted({group for _, _, _, group, _ in entries})
+        names = tuple(groups if groups is not None else found)
+        if len(set(names)) < len(names):
+            raise UsageError(f"attribute {shown(name)}: a group stands twice in groups=[…]")
+        if unmapped not in ("uniform", "skip", "error", *names):
+            raise UsageError(
+                f"attribute {shown(name)}: unmapped={shown(repr(unmapped))}; "
+                "expected uniform, skip, error, or the name of a group"
+            )
+        spec = AttributeSpec(
+            name=name,
+            groups=names,
+            kind=kind,
+            memberships=path,
+            target=_target_of(target),
+            unmapped=unmapped,
+            divergence=divergence,
+            topics=tuple(topics),
+            weight=float(weight),
+            place=Place(name),
+        )
+        columns = collect(name, entries, names, by_topic=by_topic) if path is None else read_memberships(spec)
+        return cls._from(spec, columns)
+
+    @classmethod
+    def _from(cls, spec: AttributeSpec, columns: MembershipColumns) -> Attribute:
+        count = len(spec.groups)
+        fallback = np.zeros(count)
+        if spec.unmapped in spec.groups:
+            fallback[spec.groups.index(spec.unmapped)] = 1
+        elif spec.unmapped == "uniform":
+            fallback[:] = 1 / count
+        return cls(
+            spec=spec,
+            columns=columns,
+            index=Index(columns.topic_of, columns.docs),
+            target=np.zeros((0, count)),
+            # `Index.find` says −1 for a document that it has not: that is the last row.
+            table=np.vstack([columns.weights, np.zeros(count), fallback]),
+        )
+
+    def bound(self, qrels: Judgements) -> Attribute:
+        """The same for the topics of the qrels, with their targets."""
+        topics = qrels.topics
+        numbers = np.zeros(len(topics), dtype=np.int64)
+        if self.columns.topics is not None:
+            number_of = {topic: number for number, topic in enumerate(self.columns.topics)}
+            numbers = np.array([number_of.get(topic, -1) for topic in topics], dtype=np.int64)
+        applies = np.array([self.spec.applies_to(topic) for topic in topics], dtype=bool)
+        unaimed = replace(self, topics=tuple(topics), applies=applies, numbers=numbers)
+        return replace(unaimed, target=np.where(applies[:, None], unaimed._targets(qrels), np.nan))
+
+    def aligned(self, topics: Sequence[str]) -> Attribute:
+        """The same for other topics, in their order; to one that the qrels have not, it does not apply."""
+        code_of = {topic: code for code, topic in enumerate(self.topics)}
+        codes = np.array([code_of.get(topic, -1) for topic in topics], dtype=np.int64)
+        known = codes >= 0
+        target = np.full((len(topics), len(self.spec.groups)), np.nan)
+        target[known] = self.target[codes[known]]
+        applies = np.zeros(len(topics), dtype=bool)
+        applies[known] = self.applies[codes[known]]
+        numbers = np.full(len(topics), -1, dtype=np.int64)
+        numbers[known] = self.numbers[codes[known]]
+        return replace(self, topics=tuple(topics), target=target, applies=applies, numbers=numbers)
+
+    def memberships(self, topic_codes: Ints, docs: Ids) -> Floats:
+        """The memberships (n, groups) of n documents, each of the topic `topics[code]`.
+
+        A document without membership is given what `unmapped` says: the same share of every group, the whole
+        of one, or a row of zeros (`skip`); under `error` it is an `InputError`. Where the attribute does not
+        apply the row is zeros.
+        """
+        rows = self.index.find(self.numbers[topic_codes], docs)
+        rows[~self.applies[topic_codes]] = -2
+        if self.spec.unmapped == "error" and (rows == -1).any():
+            first = int(np.flatnonzero(rows == -1)[0])
+            topic = self.topics[int(topic_codes[first])]
+            raise InputError(
+                Place(self.columns.name),
+                f"no membership of document {shown(docs.text(first))!r} of topic {shown(topic)!r} "
+                f"in {shown(self.spec.name)}",
+                'one for every document, as the task says unmapped = "error"',
+            )
+        found: Floats = self.table[rows]
+        return found
+
+    def _targets(self, qrels: Judgements) -> Floats:
+        """(topics, groups): the target of every topic to which this applies; the other rows mean nothing."""
+        spec, count = self.spec, len(self.spec.groups)
+        shape = (len(self.topics), count)
+        target: Any = spec.target
+        if target == "uniform":
+            return np.full(shape, 1 / count)
+        if target == "relevant":
+            return self._mean_of_relevant(qrels)
+        if isinstance(target, Mapping):
+            place = spec.place
+            known = {topic: checked_target(row, spec.groups, place) for topic, row in target.items()}
+            rows = np.full(shape, np.nan)
+            for code in np.flatnonzero(self.applies).tolist():
+                topic = self.topics[code]
+                if topic not in known and "*" not in known:
+                    raise InputError(
+                        place,
+                        f"no target of {shown(spec.name)} for topic {shown(topic)!r}",
+                        'one for every topic that it applies to, or "*" = […] for the rest',
+                    )
+                rows[code] = known[topic] if topic in known else known["*"]
+            return rows
+        if isinstance(target, (str, os.PathLike)):
+            return np.broadcast_to(np.array(read_target_file(target, spec.groups)), shape)
+        return np.broadcast_to(np.array(checked_target(target, spec.groups, spec.place)), shape)
+
+    def _mean_of_relevant(self, qrels: Judgements) -> Floats:
+        """The mean membership of each topic's documents with a grade above 0.
+
+        Documents without membership count as `unmapped` says, those skipped are left out; a topic that has no
+        other has no target (NaN).
+        """
+        relevant = np.flatnonzero((qrels.grades > 0) & self.applies[qrels.topic_of])
+        topic = qrels.topic_of[relevant]
+        rows = self.memberships(topic, qrels.docs.take(relevant))
+        size = len(self.topics)
+        total = np.stack([np.bincount(topic, weights=column, minlength=size) for column in rows.T], axis=1)
+        counted = np.bincount(topic, weights=rows.any(axis=1), minlength=size)[:, None]
+        mean: Floats = np.divide(total, counted, out=np.full(total.shape, np.nan), where=counted > 0)
+        return mean
+
+
+def _target_of(target: Target) -> Any:
+    """A target given from Python as an `AttributeSpec` holds it."""
+    if isinstance(target, Mapping):
+        return {str(topic): tuple(map(float, row)) for topic, row in target.items()}
+    if isinstance(target, (str, os.PathLike)):
+        return target if target in ("uniform", "relevant") else Path(target)
+    return tuple(map(float, target))
+
+
+def load_attribute(spec: AttributeSpec, qrels: Judgements) -> Attribute:
+    """The attribute of a task: its memberships read, its targets known for every topic of the qrels.
+
+    An error where the task names no memberships file, where that file is wrong, and where a target has the
+    wrong length, a negative number, a sum other than 1, or is missing for a topic that it is needed for.
+    """
+    return Attribute._from(spec, read_memberships(spec)).bound(qrels)

@@ -1,0 +1,418 @@
+"""Memberships of documents in the groups of an attribute, and targets: files in, checked to the line.
+
+Two formats of memberships: NTCIR's `topic doc p1 … pC`, a line a document, and a long table (csv or tsv)
+whose header names the columns `[topic,] doc, group [, weight]`, a line for each group of a document.
+"""
+
+from __future__ import annotations
+
+import csv
+import math
+import os
+import re
+import warnings
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from fairevals.errors import InputError, InputWarning, Place, shown
+from fairevals.ids import Ids, Index
+from fairevals.io.decimals import NUMBER, parse_decimals
+from fairevals.io.streams import Source
+from fairevals.io.task import AttributeSpec
+from fairevals.io.tokens import Irregular, tokenise
+from fairevals.typing import Bools, Floats, Ints
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+LONG_COLUMNS = ("topic", "doc", "group", "weight")
+LONG = "columns doc and group, perhaps topic and weight"
+TOLERANCE = 1e-4
+"""How far from 1 the sum of a target may be: probabilities printed with four places or more are within it."""
+
+_CONTROL = re.compile(rb"[\x00-\x08\x0b-\x1f]")
+
+
+@dataclass(frozen=True)
+class MembershipColumns:
+    """Memberships: a row a document, or a document of a topic; each row of `weights` sums to 1."""
+
+    name: str
+    topics: list[str] | None
+    """None: a document's membership is the same for every topic."""
+    topic_of: Ints
+    """The row's index into `topics`; zeros if there are none."""
+    docs: Ids
+    weights: Floats
+    """(rows, groups)"""
+
+
+# Rows of numbers -------------------------------------------------------------
+
+
+def shares(weights: Floats) -> Floats:
+    """Each row (…, group) of non-negative numbers, not all 0, divided by its sum.
+
+    A row that sums to 1 but for rounding stays as it is, so that what was written with all its digits comes
+    back to the last bit.
+
+    >>> shares(np.array([[2.0, 1.0, 1.0], [0.3, 0.3, 0.4]]))
+    array([[0.5 , 0.25, 0.25],
+           [0.3 , 0.3 , 0.4 ]])
+    """
+    scaled = weights / weights.max(axis=-1, keepdims=True)  # the sum of huge numbers would overflow
+    scaled /= scaled.sum(axis=-1, keepdims=True)
+    with np.errstate(over="ignore"):
+        off = np.abs(weights.sum(axis=-1, keepdims=True) - 1)
+    settled = off <= weights.shape[-1] * np.finfo(np.float64).eps
+    result: Floats = np.where(settled, weights, scaled) + 0.0  # never −0
+    return result
+
+
+def _proper(weights: Floats) -> Bools:
+    """Whether each row can be normalised: finite, not negative, not all 0."""
+    proper: Bools = np.all(np.isfinite(weights) & (weights >= 0), axis=1) & np.any(weights > 0, axis=1)
+    return proper
+
+
+def _number(text: str | bytes) -> float:
+    """The number that a text is; NaN if it is none, or none that is finite."""
+    raw = text.encode() if isinstance(text, str) else text
+    value = float(raw) if NUMBER.fullmatch(raw) else math.nan
+    return value if math.isfinite(value) else math.nan
+
+
+def names(groups: Iterable[str], most: int = 12) -> str:
+    """A list of names for a message: short, and safe to print."""
+    first = list(islice(groups, most + 1))
+    return ", ".join(map(shown, first[:most])) + (", …" if len(first) > most else "")
+
+
+# Memberships -----------------------------------------------------------------
+
+
+def read_memberships(spec: AttributeSpec) -> MembershipColumns:
+    """Read the memberships file of an attribute, in either format.
+
+    A first line that names the columns `doc` and `group` makes it a long table, anything else is NTCIR's.
+    Rows of either are normalised to sum to 1 (NTCIR's are probabilities, often printed with few digits).
+
+    An error with file and line: a row with the wrong number of columns, with a number that is negative or not
+    finite, with nothing above 0, of an unknown group, without document, or of a document that had its row.
+    """
+    if spec.memberships is None:
+        raise InputError(
+            spec.place, f"attribute {shown(spec.name)} without memberships", 'memberships = "FILE"'
+        )
+    source = Source.of(spec.memberships)
+    return _read_long(source, spec.groups) if is_long(source) else _read_ntcir(source, spec.groups)
+
+
+def is_long(source: Source) -> bool:
+    """Whether a file's first line is the header of a long table."""
+    head = source.head()
+    try:
+        header = _split(head[0].decode()) if head else []
+    except (UnicodeDecodeError, csv.Error):
+        return False
+    return {"doc", "group"} <= set(header)
+
+
+def _read_ntcir(source: Source, groups: Sequence[str]) -> MembershipColumns:
+    columns = 2 + len(groups)
+    topics: dict[str, int] = {}
+    parts: list[tuple[Ints, Ids, Floats]] = []
+    try:
+        for chunk in source.chunks():
+            tokens = tokenise(chunk, columns)
+            topic = tokens.column(0)
+            starts = np.flatnonzero(~topic.repeats())
+            found = [topics.setdefault(text, len(topics)) for text in topic.take(starts).texts()]
+            codes = np.repeat(np.array(found, dtype=np.int64), np.diff(starts, append=len(tokens)))
+            numbers = [
+                parse_decimals(tokens.buffer, tokens.start[:, column], tokens.end[:, column])[0]
+                for column in range(2, columns)
+            ]
+            weights = np.stack(numbers, axis=1)
+            if not _proper(weights).all():
+                raise Irregular
+            parts.append((codes, tokens.column(1).compact(), shares(weights)))
+    except Irregular:
+        _explain(source, groups)
+    if not topics:
+        raise InputError(Place(source.name), "no line", f"{_ntcir(groups)}, or a table with {LONG}")
+    read = MembershipColumns(
+        source.name,
+        list(topics),
+        np.concatenate([part[0] for part in parts]),
+        Ids.concatenate([part[1] for part in parts]),
+        np.concatenate([part[2] for part in parts]),
+    )
+    again = Index(read.topic_of, read.docs).duplicates()
+    if again.size:
+        row = int(again[0])
+        lines = (number for number, line in source.lines() if line.split())
+        place = Place(source.name, next(islice(lines, row, None)))
+        doc, topic_name = shown(read.docs.text(row)), shown(list(topics)[read.topic_of[row]])
+        raise InputError(place, f"document {doc!r} twice in topic {topic_name!r}", "one line a document")
+    return read
+
+
+def _ntcir(groups: Sequence[str]) -> str:
+    return f"{2 + len(groups)} columns (topic doc and {len(groups)} numbers, one a group)"
+
+
+def _explain(source: Source, groups: Sequence[str]) -> None:
+    """Find the line of an NTCIR file that cannot be read, and say why."""
+    first = True
+    for number, line in source.lines():
+        place = Place(source.name, number)
+        parts = line.split()
+        if not parts:
+            continue
+        _text(line, place)
+        if len(parts) != 2 + len(groups):
+            # Perhaps it was meant as a table, and its header is wrong.
+            expected = _ntcir(groups) + (f", or a table with {LONG}" if first else "")
+            raise InputError(place, f"{len(parts)} columns: {shown(line)!r}", expected)
+        first = False
+        values = [_number(part) for part in parts[2:]]
+        for part, value in zip(parts[2:], values, strict=True):
+            if not value >= 0:
+                raise InputError(place, f"membership {shown(part)!r}", "a number of at least 0")
+        if not any(values):
+            raise InputError(place, "memberships that are all 0", "one above 0")
+    raise InputError(Place(source.name), "a line that cannot be read", _ntcir(groups))
+
+
+def _read_long(source: Source, groups: Sequence[str]) -> MembershipColumns:
+    _, header, rows = table(source, ("doc", "group"), known=LONG_COLUMNS)
+    topic, weight = (header.index(c) if c in header else None for c in ("topic", "weight"))
+    doc, group = header.index("doc"), header.index("group")
+    entries = (
+        (
+            line,
+            "" if topic is None else row[topic],
+            row[doc],
+            row[group],
+            1.0 if weight is None else row[weight],
+        )
+        for line, row in rows
+    )
+    return collect(source.name, entries, groups, by_topic=topic is not None)
+
+
+def collect(
+    name: str, entries: Iterable[tuple[int, str, str, str, Any]], groups: Sequence[str], *, by_topic: bool
+) -> MembershipColumns:
+    """Memberships from (line, topic, doc, group, weight), normalised per document.
+
+    The same group of a document twice is an error: it is a slip more often than it is meant as a sum.
+    """
+    column = {group: number for number, group in enumerate(groups)}
+    topics: dict[str, int] = {}
+    row_of: dict[tuple[int, str], int] = {}
+    first_line: list[int] = []
+    cells: dict[tuple[int, int], float] = {}
+    for line, topic, doc, group, given in entries:
+        if not doc or (by_topic and not topic):
+            raise InputError(Place(name, line), f"an empty {'topic' if doc else 'doc'}", "a name")
+        if group not in column:
+            raise InputError(
+                Place(name, line), f"the unknown group {shown(group)!r}", f"one of {names(groups)}"
+            )
+        weight = _number(given) if isinstance(given, str) else float(given)
+        if not 0 <= weight < math.inf:
+            raise InputError(Place(name, line), f"weight {shown(str(given))!r}", "a number of at least 0")
+        key = (topics.setdefault(topic, len(topics)) if by_topic else 0, doc)
+        row = row_of.setdefault(key, len(row_of))
+        if row == len(first_line):
+            first_line.append(line)
+        if (row, column[group]) in cells:
+            where = f" in topic {shown(topic)!r}" if by_topic else ""
+            found = f"document {shown(doc)!r}{where} twice in group {shown(group)!r}"
+            raise InputError(Place(name, line), found, "one line for each of its groups")
+        cells[row, column[group]] = weight
+    if not row_of:
+        raise InputError(Place(name), "no membership", "one or more")
+    weights = np.zeros((len(row_of), len(groups)))
+    at = np.array(list(cells), dtype=np.int64)
+    weights[at[:, 0], at[:, 1]] = list(cells.values())
+    empty = np.flatnonzero(~_proper(weights))
+    if empty.size:
+        row = int(empty[0])
+        found = f"weights of document {shown(list(row_of)[row][1])!r} that are all 0"
+        raise InputError(Place(name, first_line[row]), found, "one above 0")
+    return MembershipColumns(
+        name,
+        list(topics) if by_topic else None,
+        np.array([topic for topic, _ in row_of], dtype=np.int64),
+        Ids.of(doc for _, doc in row_of),
+        shares(weights),
+    )
+
+
+# Memberships from Python -----------------------------------------------------
+
+Entry = tuple[int, str, str, str, Any]
+
+
+def entries_of_frame(frame: pd.DataFrame, name: str) -> tuple[list[Entry], bool]:
+    """The rows of a table `[topic,] doc, group [, weight]` for `collect`, and whether it has topics."""
+    unknown = [c for c in frame.columns if c not in LONG_COLUMNS]
+    if unknown or not {"doc", "group"} <= set(frame.columns):
+        raise InputError(Place(name), f"columns {names(map(str, frame.columns))}", LONG)
+    known = frame.notna()
+
+    def texts(column: str) -> list[str]:
+        pairs = zip(frame[column].tolist(), known[column].tolist(), strict=True)
+        return [str(value) if there else "" for value, there in pairs]
+
+    by_topic = "topic" in frame.columns
+    topics = texts("topic") if by_topic else [""] * len(frame)
+    weights: list[Any] = frame["weight"].tolist() if "weight" in frame.columns else [1.0] * len(frame)
+    columns = (topics, texts("doc"), texts("group"), [_weight(weight) for weight in weights])
+    return list(zip(range(1, len(frame) + 1), *columns, strict=True)), by_topic
+
+
+def entries_of_dict(given: Mapping[str, str | Mapping[str, float]]) -> list[Entry]:
+    """The entries of {doc: group} or {doc: {group: weight}} for `collect`; the line is the place in the dict.
+
+    >>> entries_of_dict({"a": "she", "b": {"he": 1, "she": 3}})
+    [(1, '', 'a', 'she', 1.0), (2, '', 'b', 'he', 1), (2, '', 'b', 'she', 3)]
+    """
+    return [
+        (number, "", str(doc), str(group), _weight(weight))
+        for number, (doc, groups) in enumerate(given.items(), 1)
+        for group, weight in (groups.items() if isinstance(groups, Mapping) else [(groups, 1.0)])
+    ]
+
+
+def _weight(value: Any) -> Any:
+    """A weight as `collect` takes it: anything that is not a number becomes a text, to be read or refused."""
+    return value if isinstance(value, (int, float, np.number)) and not isinstance(value, bool) else str(value)
+
+
+def group_names(path: str | os.PathLike[str]) -> list[str]:
+    """The names of the groups in a long table, sorted."""
+    _, header, rows = table(Source.of(path), ("doc", "group"), known=LONG_COLUMNS)
+    return sorted({row[header.index("group")] for _, row in rows})
+
+
+# Targets ---------------------------------------------------------------------
+
+
+def checked_target(values: Sequence[float], groups: Sequence[str], place: Place) -> tuple[float, ...]:
+    """A target as shares that sum to 1; an error unless there is one for each group and they almost do.
+
+    Where the sum was not 1 (by more than 1e-12), an `InputWarning` says that it was normalised.
+    """
+    if len(values) != len(groups):
+        raise InputError(place, f"a target of {len(values)} numbers", f"{len(groups)}, one for each group")
+    for value in values:
+        if not 0 <= value < math.inf:
+            raise InputError(place, f"{value!r} in a target", "numbers of at least 0")
+    total = math.fsum(values)
+    if abs(total - 1) > TOLERANCE:
+        raise InputError(place, f"a target that sums to {total:.10g}", f"1 (within {TOLERANCE:g})")
+    if abs(total - 1) > 1e-12:
+        warnings.warn(
+            InputWarning(f"{place}: the target sums to {total:.13g}; it was divided by that"), stacklevel=2
+        )
+    return tuple(shares(np.array(values, dtype=np.float64)).tolist())
+
+
+def read_target_file(path: str | os.PathLike[str], groups: Sequence[str]) -> tuple[float, ...]:
+    """A target from a file such as FairWeb's `golddistr`: one probability a line, in the order of the groups.
+
+    All on one line will do too; blank lines are passed over.
+    """
+    source = Source.of(path)
+    values: list[float] = []
+    place = Place(source.name)
+    for number, line in source.lines():
+        for part in line.split():
+            place = Place(source.name, number)
+            _text(line, place)
+            value = _number(part)
+            if not value >= 0:
+                raise InputError(place, f"probability {shown(part)!r}", "a number of at least 0")
+            if len(values) == len(groups):
+                raise InputError(place, f"more than {len(groups)} numbers", "one for each group")
+            values.append(value)
+    return checked_target(values, groups, place)
+
+
+# Tables with a header, line by line ------------------------------------------
+
+
+def _text(line: bytes, place: Place) -> str:
+    """A line as text, refused where it is not."""
+    if _CONTROL.search(line):
+        raise InputError(place, f"a control character in {shown(line)!r}", "text")
+    try:
+        return line.decode()
+    except UnicodeDecodeError:
+        raise InputError(place, "bytes that are not UTF-8", "UTF-8") from None
+
+
+def _split(line: str, delimiter: str | None = None) -> list[str]:
+    """The cells of one line of a csv or tsv table, without white space around them."""
+    delimiter = delimiter or ("\t" if "\t" in line else ",")
+    return [cell.strip() for cell in next(csv.reader([line], delimiter=delimiter, strict=True))]
+
+
+def table(
+    source: Source, needed: Sequence[str], known: Sequence[str] | None = None
+) -> tuple[int, list[str], Iterator[tuple[int, list[str]]]]:
+    """The header of a csv or tsv table and its line, and the rows with theirs, each as long as the header.
+
+    Slower than pandas, but it knows the line of everything. The header must have the `needed` columns once,
+    and if `known` is given no others than those.
+    """
+    lines = _lines(source)
+    number, first = next(lines, (0, ""))
+    delimiter = "\t" if "\t" in first else ","
+    header = _cells(first, delimiter, Place(source.name, number)) if number else []
+    for name in needed:
+        if name not in header:
+            found = f"columns {names(header)}" if header else "no line"
+            raise InputError(Place(source.name, number), found, f"a header with {', '.join(needed)}")
+    for at, name in enumerate(header):
+        if name in header[:at] and (name in needed or known is None or name in known):
+            raise InputError(
+                Place(source.name, number), f"the column {shown(name)!r} twice", "different names"
+            )
+        if known is not None and name not in known:
+            raise InputError(
+                Place(source.name, number),
+                f"the unknown column {shown(name)!r}",
+                f"one of {', '.join(known)}",
+            )
+
+    def rows() -> Iterator[tuple[int, list[str]]]:
+        for number, line in lines:
+            cells = _cells(line, delimiter, Place(source.name, number))
+            if len(cells) != len(header):
+                found = f"{len(cells)} columns: {shown(line)!r}"
+                raise InputError(Place(source.name, number), found, f"{len(header)} ({names(header)})")
+            yield number, cells
+
+    return number, header, rows()
+
+
+def _lines(source: Source) -> Iterator[tuple[int, str]]:
+    """The lines that are not blank, as text."""
+    return ((n, _text(line, Place(source.name, n))) for n, line in source.lines() if line.strip())
+
+
+def _cells(line: str, delimiter: str, place: Place) -> list[str]:
+    try:
+        return _split(line, delimiter)
+    except csv.Error as error:  # a quote that is not closed on its line, or a cell of more than 128 KiB
+        form = "csv" if delimiter == "," else "tsv"
+        raise InputError(place, f"a line that is not {form} ({error})") from None
