@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from hashlib import blake2b
 
 import numpy as np
 
@@ -18,6 +19,9 @@ from fairevals.typing import Array, Bools, Bytes, Ints, Words
 
 PAD_FRONT, PAD_BACK = 16, 8
 """Bytes that every buffer has to spare at its ends, so that words can be loaded without looking at borders."""
+
+_LONG = 512
+"""Ids of more bytes are looked at one by one: few have them, and all others would wait at every word."""
 
 _MASKS = np.array([(1 << (8 * n)) - 1 for n in range(9)], dtype=np.uint64)
 _ODD = np.uint64(0x9E3779B97F4A7C15)
@@ -91,8 +95,11 @@ class Ids:
 
     def text(self, row: int) -> str:
         """One id as a string."""
+        return self._bytes(row).decode()
+
+    def _bytes(self, row: int) -> bytes:
         start = int(self.start[row])
-        return self.buffer[start : start + int(self.length[row])].tobytes().decode()
+        return self.buffer[start : start + int(self.length[row])].tobytes()
 
     def texts(self) -> list[str]:
         """All ids as strings."""
@@ -112,10 +119,14 @@ class Ids:
         value = self.length.astype(np.uint64) * _ODD
         longest = int(self.length.max(initial=0))
         rows: Array | slice = slice(None)
-        for number in range((longest + 7) // 8):
+        for number in range((min(longest, _LONG) + 7) // 8):
             if number:
                 rows = np.flatnonzero(self.length > 8 * number)
             value[rows] = mix(value[rows] ^ self._word(number, rows))
+        for row in np.flatnonzero(self.length > _LONG).tolist():
+            value[row] ^= np.uint64(
+                int.from_bytes(blake2b(self._bytes(row), digest_size=8).digest(), "little")
+            )
         return value
 
     def equals(self, rows: Array, other: Ids, other_rows: Array) -> Bools:
@@ -123,9 +134,11 @@ class Ids:
         mine, theirs = self.take(rows), other.take(other_rows)
         same = mine.length == theirs.length
         longest = int(mine.length[same].max(initial=0))
-        for number in range((longest + 7) // 8):
+        for number in range((min(longest, _LONG) + 7) // 8):
             left = np.flatnonzero(same & (mine.length > 8 * number))
             same[left] = mine._word(number, left) == theirs._word(number, left)
+        for row in np.flatnonzero(same & (mine.length > _LONG)).tolist():
+            same[row] = mine._bytes(row) == theirs._bytes(row)
         found: Bools = same
         return found
 

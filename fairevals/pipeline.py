@@ -12,11 +12,12 @@ import numpy as np
 
 from fairevals.attention import parse_attention
 from fairevals.collection import Exposed, Ranked
-from fairevals.collection.blocks import Block, Wanted, blocks
+from fairevals.collection.blocks import CELLS, Block, Wanted, blocks
 from fairevals.collection.inputs import list_runs, load_attribute_by_name, load_qrels, load_run
 from fairevals.collection.qrels import Qrels
 from fairevals.collection.run import Run
 from fairevals.errors import UsageError, counted, shown
+from fairevals.io.streams import reads_once
 from fairevals.io.task import POLICIES, PolicySpec, Task, read_task
 from fairevals.measures import (
     CompositeMeasure,
@@ -113,6 +114,8 @@ class Plan:
         policy = policy or task.policy
         asked = [parse_measure(m).with_cutoff(task.cutoff) for m in (measures or task.measures)]
         found = tuple({str(m): m for m in asked}.values())
+        if not found:
+            raise UsageError("there is no measure to compute")
         depths: list[int | None] = []
         attributes: set[str] = set()
         everything = False
@@ -173,21 +176,15 @@ class RunScores:
 
 def score_run(source: Any, collection: Collection, plan: Plan, shard: tuple[int, int] = (0, 1)) -> RunScores:
     """Read a run and score it; with `shard` (i, n) only every n-th block, the rest being NaN."""
-    sampled = plan.policy.kind == "samples"
-    run = load_run(source, order=plan.order, samples=sampled, depth=plan.wanted.depth)
+    run = load(source, plan)
     policy = make_policy(plan.policy, run)
+    if plan.policy.kind != "samples" and len(run.lists) > len(run.topics):
+        raise UsageError(
+            f"{shown(run.source, 300)} has several rankings of a topic; expected one (or --policy samples)"
+        )
     shape = (len(plan.measures), len(collection.qrels.topics))
     values, se = np.full(shape, np.nan), np.full(shape, np.nan)
-    pieces = blocks(
-        run,
-        collection.qrels,
-        collection.attributes,
-        plan.wanted,
-        max_grade=collection.max_grade,
-        utility_weight=collection.task.utility_weight,
-        sampled=sampled,
-        cells=_cells(plan, collection, shard[1]),
-    )
+    pieces = blocks_of(run, collection, plan, CELLS if shard[1] == 1 else CELLS // (1 << 8))
     for number, block in enumerate(pieces):
         if number % shard[1] == shard[0]:
             here = slice(block.first, block.first + len(block.topics))
@@ -198,11 +195,23 @@ def score_run(source: Any, collection: Collection, plan: Plan, shard: tuple[int,
     return RunScores(run.tag, run.source, values, se, tuple(_notes(run, collection.qrels)))
 
 
-def _cells(plan: Plan, collection: Collection, shards: int) -> int:
-    """The size of blocks: small enough that every shard has some. Results never depend on it."""
-    from fairevals.collection.blocks import CELLS
+def load(source: Any, plan: Plan) -> Run:
+    """Read a run as the plan needs it."""
+    return load_run(source, order=plan.order, samples=plan.policy.kind == "samples", depth=plan.wanted.depth)
 
-    return CELLS if shards == 1 else max(1, CELLS // (1 << 8))
+
+def blocks_of(run: Run, collection: Collection, plan: Plan, cells: int | None = None) -> Iterator[Block]:
+    """The run beside the judgements, in blocks of topics; results never depend on how large they are."""
+    return blocks(
+        run,
+        collection.qrels,
+        collection.attributes,
+        plan.wanted,
+        max_grade=collection.max_grade,
+        utility_weight=collection.task.utility_weight,
+        sampled=plan.policy.kind == "samples",
+        cells=cells or CELLS,
+    )
 
 
 def _notes(run: Run, qrels: Qrels) -> Iterator[str]:
@@ -378,6 +387,13 @@ def _piece(source: Any, shard: tuple[int, int]) -> RunScores:
     return score_run(source, *_shared[0], shard)
 
 
+def _at_hand(source: Any, plan: Plan) -> Any:
+    """The source, or the run itself where other processes could not read it (again): `-`, a pipe."""
+    if not isinstance(source, (str, os.PathLike)) or not reads_once(source):
+        return source
+    return load(source, plan)
+
+
 def _shards(runs: int, jobs: int, plan: Plan) -> int:
     """Into how many pieces each run is cut: one, unless there is more work in computing than in reading."""
     return 1 if plan.policy.kind == "ranking" or runs >= jobs else -(-jobs // runs)
@@ -396,6 +412,8 @@ def score(
     if not runs:
         raise UsageError("there is no run to score")
     collection = collection.with_attributes(plan.wanted.attributes)
+    if jobs > 1 or executor is not None:
+        runs = [_at_hand(source, plan) for source in runs]
     shards = _shards(len(runs), jobs, plan)
     pieces = [(source, (i, shards)) for source in runs for i in range(shards)]
     found: list[RunScores] = []

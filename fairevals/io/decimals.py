@@ -99,11 +99,9 @@ def parse_decimals(buffer: Bytes, start: Ints, end: Ints) -> tuple[Floats, Ints]
         text = buffer[digits_from[row] : end[row]].tobytes()
         places = len(text) - 1 - text.rfind(b".") if b"." in text else -1
         dot = end[rows] - 1 - places
-        if places < 0:
-            alike = np.ones(rows.size, dtype=bool)
-            if rows.size > 1:  # whole numbers: take only rows that have no point at all
-                alike = _whole(buffer, end[rows], np.minimum(end[rows] - digits_from[rows], 19))[1]
-                alike[0] = True
+        if places < 0:  # all rows that have no point, whole numbers or not
+            points = np.flatnonzero(buffer == ord("."))
+            alike = np.searchsorted(points, digits_from[rows]) == np.searchsorted(points, end[rows])
         else:
             alike = (dot >= digits_from[rows]) & (buffer[dot] == ord("."))
         these = rows[alike]
@@ -129,4 +127,6 @@ def parse_decimals(buffer: Bytes, start: Ints, end: Ints) -> tuple[Floats, Ints]
     for row in np.flatnonzero(slow).tolist():
         text = buffer[start[row] : end[row]].tobytes()
         values[row] = float(text) if NUMBER.fullmatch(text) else np.nan
-    return values, np.flatnonzero(~np.isfinite(values))
+    bad = np.flatnonzero(~np.isfinite(values))
+    values[bad] = np.nan
+    return values, bad

@@ -152,7 +152,7 @@ def _trec(source: Source, builder: _Builder, samples: bool, columns: int) -> Run
     tag, first = Path(source.name).name if columns == 3 else "", True
     for chunk in source.chunks():
         if first:
-            line, _, rest = chunk.partition(b"\n")
+            line, _, rest = chunk.lstrip().partition(b"\n")
             if is_sysdesc(line) or is_header(line.split()):
                 chunk = rest
         tokens: Tokens = tokenise(chunk, columns)
@@ -180,7 +180,7 @@ def is_table(source: Source) -> bool:
     if source.table_suffix == ".parquet":
         return True
     names = [
-        {name.strip(b' "') for name in line.split(by)} for line in _body(source)[:1] for by in (b",", b"\t")
+        {name.strip(b' "\r') for name in line.split(by)} for line in _body(source)[:1] for by in (b",", b"\t")
     ]
     return any({b"topic", b"doc", b"score"} <= found for found in names)
 
@@ -214,8 +214,11 @@ def read_columns(
 def _table(source: Source, order: str, samples: bool, depth: int | None) -> RunColumns:
     from fairevals.io.tables import read_table
 
+    frame = read_table(source)
+    if frame.empty:
+        raise InputError(Place(source.name), "no row", "rows of topic, doc, score[, sample]")
     return columns_of_frame(
-        read_table(source),
+        frame,
         source.name,
         tag=Path(source.name).name.split(".")[0],
         order=order,

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import io
 import os
+import stat
 import sys
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
-from typing import BinaryIO, TextIO, cast
+from typing import Any, BinaryIO, TextIO, cast
 
 from fairevals.errors import InputError, Place, UsageError, shown
 
@@ -47,10 +48,43 @@ def _zstd(file: BinaryIO) -> BinaryIO:
             from compression.zstd import ZstdFile
 
             return cast(BinaryIO, ZstdFile(file))
-        from zstandard import ZstdDecompressor
+        import zstandard  # noqa: F401
     except ImportError:
         raise UsageError("reading .zst files needs Python 3.14 or: pip install 'fairevals[zst]'") from None
-    return cast(BinaryIO, ZstdDecompressor().stream_reader(file, read_across_frames=True))
+    return cast(BinaryIO, io.BufferedReader(_Pieces(_zstd_pieces(file))))
+
+
+def _zstd_pieces(file: BinaryIO) -> Iterator[bytes]:
+    """The frames of the file, decompressed. The library's own reader takes a frame cut short for a whole one."""
+    from zstandard import ZstdDecompressor
+
+    size = 1 << 10  # a byte can become 32 kilobytes
+    data = file.read(size)
+    while data:
+        frame = ZstdDecompressor().decompressobj()
+        while not frame.eof:
+            if not data:
+                raise EOFError("cut short")
+            yield frame.decompress(data)
+            data = b"" if frame.eof else file.read(size)
+        data = frame.unused_data or file.read(size)
+
+
+class _Pieces(io.RawIOBase):
+    """Pieces of bytes as a file."""
+
+    def __init__(self, pieces: Iterator[bytes]) -> None:
+        self._pieces, self._rest = pieces, b""
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        while not self._rest and (piece := next(self._pieces, None)) is not None:
+            self._rest = piece
+        count = min(len(buffer), len(self._rest))
+        buffer[:count], self._rest = self._rest[:count], self._rest[count:]
+        return count
 
 
 def _decompressed(file: BinaryIO, suffix: str) -> BinaryIO:
@@ -67,6 +101,15 @@ def _decompressed(file: BinaryIO, suffix: str) -> BinaryIO:
 
         return cast(BinaryIO, lzma.LZMAFile(file))
     return _zstd(file) if suffix == ".zst" else file
+
+
+def reads_once(path: str | os.PathLike[str]) -> bool:
+    """Whether what stands there is gone once it was read: standard input, a pipe, a device."""
+    try:
+        mode = 0 if os.fspath(path) == "-" else Path(path).stat().st_mode
+    except (OSError, ValueError):  # whoever opens it says what is wrong
+        return False
+    return not (stat.S_ISREG(mode) or stat.S_ISDIR(mode))
 
 
 class Source:
@@ -86,16 +129,31 @@ class Source:
         if isinstance(what, bytes):
             return cls(name or "<bytes>", what)
         path = os.fspath(what)
-        if path != "-":
-            return cls(name or path, None)
-        limits = Limits.current()
-        # Standard input can be read only once, and a message about a bad line needs a second look.
-        data = sys.stdin.buffer.read(limits.bytes + 1)
-        if len(data) > limits.bytes:
-            raise InputError(
-                Place("<stdin>"), f"more than {limits.bytes} bytes", "less (FAIREVALS_MAX_BYTES)"
-            )
-        return cls("<stdin>", data, limits)
+        source = cls(name or ("<stdin>" if path == "-" else path), None)
+        if reads_once(path):
+            # A message about a bad line needs a second look, and even finding out the format does.
+            source._data = source._read_once(path)
+        return source
+
+    def _read_once(self, path: str) -> bytes:
+        try:
+            with nullcontext(sys.stdin.buffer) if path == "-" else Path(path).open("rb") as file:
+                return self._all(file)
+        except OSError as error:
+            raise InputError(Place(self.name), f"cannot be read ({error.strerror or error})") from None
+
+    def _all(self, file: BinaryIO) -> bytes:
+        found = bytearray()
+        while data := file.read(1 << 20):
+            found += data
+            if len(found) > self.limits.bytes:
+                raise self._too_large()
+        return bytes(found)
+
+    def _too_large(self) -> InputError:
+        return InputError(
+            Place(self.name), f"more than {self.limits.bytes} bytes", "less (FAIREVALS_MAX_BYTES)"
+        )
 
     @property
     def suffixes(self) -> list[str]:
@@ -135,11 +193,16 @@ class Source:
                 Place(self.name), f"cannot be read ({shown(str(error)) or 'cut short'})"
             ) from None
 
+    def read(self) -> bytes:
+        """The whole of it, for formats that do not come in lines."""
+        with self.open() as file:
+            return self._all(file)
+
     def chunks(self, size: int = 1 << 22) -> Iterator[bytes]:
         """The file in pieces of about `size` bytes, cut behind a line end; no byte-order mark, last line ended."""
         limit = self.limits
         with self.open() as file:
-            rest, total, lines = b"", 0, 0
+            rest, total, done = b"", 0, 0
             first = True
             while data := file.read(size):
                 if first:
@@ -147,25 +210,38 @@ class Source:
                     first = False
                 total += len(data)
                 if total > limit.bytes:
-                    raise InputError(
-                        Place(self.name), f"more than {limit.bytes} bytes", "less (FAIREVALS_MAX_BYTES)"
-                    )
+                    raise self._too_large()
                 cut = data.rfind(b"\n") + 1
                 if cut:
                     piece = rest + data[:cut] if rest else data[:cut]
-                    lines += piece.count(b"\n")
+                    self._check_lines(piece, done)
+                    done += len(piece)
                     rest = data[cut:]
                     yield piece
                 else:
                     rest += data
-                if len(rest) > limit.line:
-                    raise InputError(
-                        Place(self.name, lines + 1),
-                        f"a line of more than {limit.line} bytes",
-                        "less (FAIREVALS_MAX_LINE)",
-                    )
+                self._check_lines(rest, done)
             if rest:
                 yield rest + b"\n"
+
+    def _check_lines(self, piece: bytes, before: int) -> None:
+        """Raise where a line of the piece, which has `before` bytes before it, is longer than the limit."""
+        longest, at = self.limits.line, 0
+        while len(piece) - at > longest:
+            end = piece.rfind(b"\n", at, at + longest + 1)
+            if end < 0:
+                place = Place(self.name, self._line_ends(before) + piece.count(b"\n", 0, at) + 1)
+                raise InputError(place, f"a line of more than {longest} bytes", "less (FAIREVALS_MAX_LINE)")
+            at = end + 1
+
+    def _line_ends(self, count: int) -> int:
+        """How many lines end within the first bytes: read again, since it is asked only for a message."""
+        with self.open() as file:
+            start = file.read(len(BOM)).removeprefix(BOM)
+            found, count = start.count(b"\n", 0, count), count - len(start)
+            while count > 0 and (data := file.read(min(count, 1 << 22))):
+                found, count = found + data.count(b"\n"), count - len(data)
+        return found
 
     def lines(self) -> Iterator[tuple[int, bytes]]:
         """The lines, numbered from 1, without their ends: the slow and careful way."""
@@ -177,25 +253,26 @@ class Source:
 
     def head(self) -> list[bytes]:
         """The first few lines, for finding out the format."""
-        found = []
-        for _, line in self.lines():
-            if line.strip():
-                found.append(line)
-            if len(found) == 5:
+        found: list[bytes] = []
+        for chunk in self.chunks(1 << 14):
+            found += [line for line in chunk.split(b"\n") if line.strip()]
+            if len(found) >= 5:
                 break
-        return found
+        return found[:5]
 
 
 @contextmanager
-def written(path: Path, *, overwrite: bool = True) -> Iterator[TextIO]:
-    """A text file that appears under its name whole, when everything was written, or not at all."""
-    if not overwrite and path.exists():
-        raise UsageError(f"{shown(str(path))} is there already; choose another name")
+def written_bytes(path: Path) -> Iterator[BinaryIO]:
+    """A file that appears under its name whole, when everything was written, or not at all."""
+    if path.exists() and reads_once(path):  # a pipe or device must stay what it is
+        with path.open("wb") as device:
+            yield device
+        return
     path.parent.mkdir(parents=True, exist_ok=True)
     descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name[:40]}.", suffix=".part")
     try:
-        with os.fdopen(descriptor, "w", encoding="utf-8", newline="") as file:
-            yield file
+        with os.fdopen(descriptor, "wb") as file:
+            yield cast(BinaryIO, file)
             file.flush()
             os.fsync(file.fileno())
         # mkstemp makes files that only their owner may read; results are meant to be shared.
@@ -206,3 +283,15 @@ def written(path: Path, *, overwrite: bool = True) -> Iterator[TextIO]:
     except BaseException:
         Path(name).unlink(missing_ok=True)
         raise
+
+
+@contextmanager
+def written(path: Path, *, overwrite: bool = True) -> Iterator[TextIO]:
+    """A text file in UTF-8, written as `written_bytes` does."""
+    if not overwrite and path.exists():
+        raise UsageError(f"{shown(str(path))} is there already; choose another name")
+    with written_bytes(path) as file:
+        text = io.TextIOWrapper(file, encoding="utf-8", newline="")
+        yield text
+        text.flush()
+        text.detach()

@@ -18,17 +18,21 @@ def read_table(source: Source) -> pd.DataFrame:
 
     try:
         if source.table_suffix == ".parquet":
-            with source.open() as file:
-                return pd.read_parquet(io.BytesIO(file.read()))
+            return pd.read_parquet(io.BytesIO(source.read()))
         data = b"".join(source.chunks())
         header = data.split(b"\n", 1)[0]
-        return pd.read_csv(
+        frame = pd.read_csv(
             io.BytesIO(data),
             sep="\t" if b"\t" in header else ",",
             dtype=str,
             keep_default_na=False,
             encoding="utf-8",
         )
+        if not isinstance(frame.index, pd.RangeIndex):  # pandas takes columns without a name as row labels
+            found, names = "more columns than names in the header", ", ".join(map(str, frame.columns))
+            expected = f"as many as there are names ({shown(names, 120)})"
+            raise InputError(Place(source.name, 2), found, expected)
+        return frame
     except ImportError:
         raise UsageError("reading parquet needs: pip install 'fairevals[parquet]'") from None
     except (InputError, UsageError):

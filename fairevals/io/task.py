@@ -83,7 +83,7 @@ class _Reader:
         wanted, at = list(keys), 0
         for number, line in enumerate(self.text.split("\n"), 1):
             plain = line.strip().replace('"', "").replace("'", "")
-            heading = plain.strip("[] ").split(".") if plain.startswith("[") else None
+            heading = plain.split("]")[0].strip("[ ").split(".") if plain.startswith("[") else None
             if heading is not None:
                 left = keys[len(heading) :] if list(keys[: len(heading)]) == heading else None
                 wanted = list(left) if left is not None else ["\0"]
@@ -141,10 +141,10 @@ class _Reader:
 
     def numbers(self, value: Any, keys: tuple[str, ...]) -> tuple[float, ...]:
         right = isinstance(value, list) and all(
-            isinstance(x, (int, float)) and not isinstance(x, bool) for x in value
+            isinstance(x, (int, float)) and not isinstance(x, bool) and abs(x) < float("inf") for x in value
         )
         if not right:
-            raise self.wrong(keys, value, "a list of numbers")
+            raise self.wrong(keys, value, "a list of finite numbers")
         return tuple(float(x) for x in value)
 
     def table(self, parent: Mapping[str, Any], keys: tuple[str, ...]) -> Mapping[str, Any]:

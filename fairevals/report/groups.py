@@ -1,0 +1,181 @@
+"""How the groups of an attribute share the ranks: achieved against target."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from fairevals.collection.blocks import Wanted
+from fairevals.errors import UsageError, shown
+from fairevals.io.out import Cell, Table
+from fairevals.io.task import PolicySpec
+from fairevals.measures.gf import mean_membership_along_ranks
+from fairevals.pipeline import Collection, Plan, blocks_of, load, make_policy
+from fairevals.report.style import COLOURS, HATCHES, styled
+from fairevals.typing import Floats
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+
+@dataclass(frozen=True)
+class Distribution:
+    """The groups' shares along the ranks, for one run and attribute, of one topic or in the mean over topics."""
+
+    run: str
+    attribute: str
+    groups: tuple[str, ...]
+    achieved: Floats
+    """(ranks, groups): mean membership of ranks 1..k; a topic's last value stands where its ranking has ended."""
+    target: Floats
+    """(groups,)."""
+    topics: int
+    """How many topics the mean is over."""
+
+
+def distribution(
+    source: Any,
+    collection: Collection,
+    attribute: str,
+    *,
+    depth: int = 20,
+    topic: str | None = None,
+    policy: PolicySpec | None = None,
+) -> Distribution:
+    """How a run's rankings share the first `depth` ranks among the groups.
+
+    Under a policy with several rankings the mean over them counts too. Topics without a retrieved document, or to
+    which the attribute does not apply, or without a target, are left out.
+    """
+    loaded = collection.with_attributes([attribute])
+    plan = Plan(
+        (),
+        policy or collection.task.policy,
+        collection.task.order,
+        _wanted(policy, collection, depth, attribute),
+    )
+    if topic is not None and topic not in collection.qrels.number:
+        raise UsageError(f"there is no topic {shown(topic)!r} in the qrels")
+    run = load(source, plan)
+    drawn = make_policy(plan.policy, run)
+    total, count = np.zeros((depth, len(loaded.attributes[attribute].spec.groups))), 0
+    aim = np.zeros(total.shape[1])
+    for block in blocks_of(run, loaded, plan):
+        view = block.attributes[attribute]
+        ranked = block.reordered(drawn.rankings(block, depth)).attributes[attribute].membership
+        shares = mean_membership_along_ranks(ranked)
+        for t in np.flatnonzero(view.applies & (block.retrieved > 0) & ~np.isnan(view.target).any(axis=1)):
+            if topic in (None, block.topics[t]):
+                total += _held(_mean_over_samples(shares[t]), depth)
+                aim += view.target[t]
+                count += 1
+    groups = loaded.attributes[attribute].spec.groups
+    mean = total / count if count else np.full(total.shape, np.nan)
+    return Distribution(
+        run.tag, attribute, groups, mean, aim / count if count else np.full(aim.shape, np.nan), count
+    )
+
+
+def _wanted(policy: PolicySpec | None, collection: Collection, depth: int, attribute: str) -> Wanted:
+    kind = (policy or collection.task.policy).kind
+    return Wanted(None if kind == "pl" else depth, False, (attribute,))
+
+
+def _mean_over_samples(shares: Floats) -> Floats:
+    """(samples, ranks, groups) → (ranks, groups), over the samples that say something at a rank."""
+    known = ~np.isnan(shares)
+    count = known.sum(axis=0)
+    total = np.where(known, shares, 0.0).sum(axis=0)
+    mean: Floats = np.divide(total, count, out=np.full(total.shape, np.nan), where=count > 0)
+    return mean
+
+
+def _held(shares: Floats, depth: int) -> Floats:
+    """Shares along `depth` ranks: the last known value is held where there are fewer."""
+    held = np.full((depth, shares.shape[1]), np.nan)
+    held[: shares.shape[0]] = shares[:depth]
+    for k in range(1, depth):
+        if np.isnan(held[k]).any():
+            held[k] = held[k - 1]
+    known = np.flatnonzero(~np.isnan(held).any(axis=1))
+    if known.size:
+        held[: known[0]] = held[known[0]]
+    filled: Floats = np.nan_to_num(held)
+    return filled
+
+
+def membership_table(distributions: Sequence[Distribution], at: Sequence[int] = (5, 10, 20)) -> Table:
+    """A row a run, attribute and cutoff: the mean membership of the first k ranks in each group, the target last."""
+    groups = list(dict.fromkeys(group for found in distributions for group in found.groups))
+    rows: list[tuple[Cell, ...]] = []
+
+    def row(run: str, attribute: str, k: Cell, found: Distribution, shares: Floats) -> tuple[Cell, ...]:
+        by_group = dict(zip(found.groups, shares.tolist(), strict=True))
+        return (run, attribute, k, *(by_group.get(group) for group in groups))
+
+    for attribute in dict.fromkeys(found.attribute for found in distributions):
+        mine = [found for found in distributions if found.attribute == attribute]
+        for found in mine:
+            rows += [
+                row(found.run, attribute, k, found, found.achieved[k - 1])
+                for k in at
+                if k <= found.achieved.shape[0]
+            ]
+        rows.append(row("target", attribute, None, mine[0], mine[0].target))
+    return Table(("run", "attribute", "ranks", *groups), tuple(rows))
+
+
+def along_ranks(distributions: Sequence[Distribution], title: str = "") -> Figure:
+    """Stacked shares of the groups along the ranks, an axes a run, and the target as a bar at the right."""
+    from matplotlib.figure import Figure
+
+    with styled():
+        figure = Figure(figsize=(1.6 + 2.6 * len(distributions), 3.6))
+        all_axes = figure.subplots(1, len(distributions), sharey=True, squeeze=False)[0]
+        for axes, found in zip(all_axes, distributions, strict=True):
+            ranks = np.arange(1, found.achieved.shape[0] + 1)
+            below = np.zeros(ranks.size)
+            aim = 0.0
+            width = 0.1 * ranks.size
+            for g, group in enumerate(found.groups):
+                colour, hatch = COLOURS[g % len(COLOURS)], HATCHES[g % len(HATCHES)]
+                upper = below + found.achieved[:, g]
+                axes.fill_between(
+                    ranks,
+                    below,
+                    upper,
+                    color=colour,
+                    alpha=0.75,
+                    hatch=hatch,
+                    edgecolor="white",
+                    linewidth=0.3,
+                    label=group,
+                )
+                place = ranks[-1] + 2 * width
+                axes.bar(
+                    place,
+                    found.target[g],
+                    width,
+                    aim,
+                    color=colour,
+                    alpha=0.75,
+                    hatch=hatch,
+                    edgecolor="white",
+                    linewidth=0.3,
+                )
+                below, aim = upper, aim + float(found.target[g])
+            axes.set_xticks(
+                [1, *[int(k) for k in (5, 10, 20, 50, 100) if 1 < k <= ranks[-1]], ranks[-1] + 2 * width]
+            )
+            axes.set_xticklabels([*[str(int(k)) for k in axes.get_xticks()[:-1]], "target"])
+            axes.set(title=found.run, xlabel="first k ranks", ylim=(0, 1), xlim=(1, ranks[-1] + 3 * width))
+            axes.grid(visible=False)
+        all_axes[0].set_ylabel(f"mean membership ({distributions[0].attribute})")
+        handles, labels = all_axes[0].get_legend_handles_labels()
+        figure.legend(handles[::-1], labels[::-1], loc="outside right center", frameon=False)
+        if title:
+            figure.suptitle(title)
+    return figure
