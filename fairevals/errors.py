@@ -50,19 +50,28 @@ def counted(number: int, noun: str) -> str:
     return f"{number:,} {noun}" + ("" if number == 1 else "s")
 
 
-def shown(text: str | bytes, most: int = 60) -> str:
+class Shown(str):
+    """Text that is escaped already, so that its `repr` only puts it in quotes."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return f"'{self}'"
+
+
+def shown(text: str | bytes, most: int = 60) -> Shown:
     r"""A piece of untrusted text, safe and short enough to print in a message or a table.
 
     Control characters, separators that are not a plain space and right-to-left marks are escaped.
 
-    >>> shown("a\x1b[31m" + "b" * 100)
-    'a\\x1b[31mbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb…'
+    >>> print(shown("a\x1b[31m" + "b" * 100))
+    a\x1b[31mbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb…
     """
     if isinstance(text, bytes):
         text = text.decode("utf-8", "backslashreplace")
     # Cut before escaping too: what is dropped may be megabytes long.
     clean = "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text[: most + 1])
-    return clean if len(clean) <= most else clean[: most - 1] + "…"
+    return Shown(clean if len(clean) <= most else clean[: most - 1] + "…")
 
 
 class InputWarning(UserWarning):

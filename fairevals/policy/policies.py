@@ -15,6 +15,8 @@ from fairevals.policy.estimate import Estimate
 from fairevals.policy.plackett_luce import PlackettLuce
 from fairevals.typing import Floats, Ints
 
+TOLERANCE = 1e-12
+"""Of exact exposure: far below what is printed, so that a perfect nDCG does not read 1.0000000001."""
 BATCHES = 20
 """Into how many batches samples are cut for the jackknife."""
 
@@ -141,7 +143,7 @@ class PlackettLuceRun(Policy):
             return super().exposure(block, attention, cutoff)
         if block.row.shape[1] == 0:
             return Exposure(np.zeros(block.row.shape))
-        return Exposure(self.policy(block).exposure(attention, k=cutoff).value)
+        return Exposure(self.policy(block).exposure(attention, k=cutoff, tolerance=TOLERANCE).value)
 
 
 def jackknife(value: Floats, left_out: Floats) -> Estimate:

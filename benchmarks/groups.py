@@ -1,0 +1,80 @@
+"""Group fairness: how long scoring takes after reading, and that it grows linearly.
+
+    python benchmarks/groups.py
+
+The work is FairWeb's shape: 28 runs × 45 topics × 100 documents × 2 attributes, with ERR, iRBU, GF under three
+divergences for each attribute, and GFR with both utilities.
+"""
+
+from __future__ import annotations
+
+import time
+
+import numpy as np
+import pandas as pd
+
+from fairevals.collection.groups import Attribute
+from fairevals.collection.inputs import load_run
+from fairevals.io.task import Task
+from fairevals.pipeline import Collection, Plan, load_collection, score
+
+
+def measures(attributes: list[str], cutoff: int) -> list[str]:
+    """What a group-fairness task computes."""
+    fair = [f"GF(attr='{a}',div='{d}')@{cutoff}" for a in attributes for d in ("JSD", "NMD", "RNOD")]
+    return [f"ERR@{cutoff}", f"iRBU@{cutoff}", *fair, f"GFR(util='ERR')@{cutoff}", f"GFR(util='iRBU')@{cutoff}"]
+
+
+def make(runs: int, topics: int, depth: int, groups: int) -> tuple[Collection, list[object]]:
+    """Random qrels, memberships and runs, already in memory."""
+    rng = np.random.default_rng(3)
+    names = [f"T{t:04}" for t in range(topics)]
+    pool = 3 * depth
+    docs = [[f"page-{t}-{d}" for d in range(pool)] for t in range(topics)]
+    qrels = pd.DataFrame(
+        [(names[t], doc, g) for t in range(topics) for doc, g in zip(docs[t], rng.integers(0, 3, pool), strict=True)],
+        columns=["topic", "doc", "grade"],
+    )
+    attributes = {}
+    for name, kind in (("HINDEX", "ordinal"), ("REGION", "nominal")):
+        labels = [f"g{i}" for i in range(groups)]
+        table = pd.DataFrame(
+            [(doc, labels[g]) for t in range(topics) for doc, g in zip(docs[t], rng.integers(0, groups, pool), strict=True)],
+            columns=["doc", "group"],
+        )
+        attributes[name] = Attribute.of(name, table, groups=labels, kind=kind)
+    loaded = []
+    for run in range(runs):
+        rows = [
+            (names[t], docs[t][d], -float(rank))
+            for t in range(topics)
+            for rank, d in enumerate(rng.permutation(pool)[:depth])
+        ]
+        frame = pd.DataFrame(rows, columns=["topic", "doc", "score"])
+        frame.attrs["tag"] = f"run{run}"
+        loaded.append(load_run(frame))
+    return load_collection(Task(), qrels, attributes), list(loaded)
+
+
+def seconds(runs: int, topics: int, depth: int, groups: int, cutoff: int) -> float:
+    """Wall time of scoring, reading left out; the best of three."""
+    collection, loaded = make(runs, topics, depth, groups)
+    plan = Plan.of(collection, measures(["HINDEX", "REGION"], cutoff))
+    collection = collection.with_attributes(plan.wanted.attributes)
+    best = float("inf")
+    for _ in range(3):
+        start = time.perf_counter()
+        score(loaded, collection, plan)
+        best = min(best, time.perf_counter() - start)
+    return best
+
+
+if __name__ == "__main__":
+    base = (28, 45, 100, 4, 100)
+    first = seconds(*base)
+    print("runs × topics × documents × groups, cutoff   seconds   ratio to the first")
+    print(f"{base[0]:>4} × {base[1]:>4} × {base[2]:>4} × {base[3]:>2}, {base[4]:>4}" + " " * 17 + f"{first:7.3f}")
+    for changed in ((56, 45, 100, 4, 100), (28, 90, 100, 4, 100), (28, 45, 200, 4, 200), (28, 45, 100, 8, 100)):
+        found = seconds(*changed)
+        line = f"{changed[0]:>4} × {changed[1]:>4} × {changed[2]:>4} × {changed[3]:>2}, {changed[4]:>4}"
+        print(line + " " * 17 + f"{found:7.3f}   {found / first:6.2f}", flush=True)
