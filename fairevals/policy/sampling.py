@@ -1,0 +1,157 @@
+"""Rankings drawn from Plackett-Luce policies."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["Randomness", "sample_topic", "topic_generators"]
+
+FloatArray: TypeAlias = NDArray[np.float64]
+IntArray: TypeAlias = NDArray[np.int64]
+Randomness: TypeAlias = int | np.random.Generator | Sequence[np.random.Generator]
+
+_BUDGET = 1 << 18  # keys drawn at a time: they stay in the processor's cache
+_WIDEST = 600.0  # e^600 times an exponential number is still finite
+_CERTAIN_GAP = 64.0
+_SHORT = 48  # rows up to this long are sorted, longer ones partitioned first
+_MANY = 8  # documents per rank, from which on few of them are drawn
+
+
+def topic_generators(rng: Randomness, topics: int) -> list[np.random.Generator]:
+    """One generator per topic: from a seed the one keyed by (seed, topic), or those given.
+
+    A single generator serves all topics in turn, so what a topic gets depends on the topics before it.
+
+    >>> same = np.random.default_rng([7, 1]).random()
+    >>> topic_generators(7, 2)[1].random() == same
+    True
+    """
+    if isinstance(rng, np.random.Generator):
+        return [rng] * topics
+    if isinstance(rng, int | np.integer):
+        if rng < 0:
+            raise ValueError(f"a seed must not be negative, got {rng}")
+        return [np.random.default_rng([int(rng), topic]) for topic in range(topics)]
+    generators = list(rng)
+    if len(generators) != topics or not all(isinstance(g, np.random.Generator) for g in generators):
+        raise ValueError(f"rng must be a seed, a Generator, or one Generator for each of the {topics} topics")
+    return generators
+
+
+def sample_topic(scores: FloatArray, samples: int, k: int, rng: np.random.Generator) -> IntArray:
+    """Rankings (samples, k) of one topic's documents; −1 where fewer than k can be ranked.
+
+    Each document draws a key, an exponential time of rate ``e^s``; the k earliest, in order, are the ranking
+    (the exponential form of the Gumbel top-k trick, Kool et al. 2020). Where k is far below the number of
+    documents they are drawn one by one instead. Documents at −inf take no part, so that padding changes no
+    ranking.
+
+    >>> sample_topic(np.array([0.0, -np.inf, 900.0]), 2, 3, np.random.default_rng(0))
+    array([[ 2,  0, -1],
+           [ 2,  0, -1]])
+    """
+    rankings = np.full((samples, k), -1, dtype=np.int64)
+    documents = np.flatnonzero(scores > -np.inf)
+    n = len(documents)
+    if n == 0:
+        return rankings
+    shown = min(k, n)
+    behind = _behind_first(scores[documents])
+    weights = np.exp(-behind)
+    if n >= _MANY * shown and 2.0 * np.sort(weights)[n - shown + 1 :].sum() <= weights.sum():
+        found = _with_replacement(weights, samples, shown, rng)
+    else:
+        found = _by_sorting(behind, samples, shown, rng)
+    rankings[:, :shown] = documents[found]
+    return rankings
+
+
+def _by_sorting(behind: FloatArray, samples: int, k: int, rng: np.random.Generator) -> IntArray:
+    """Draw every document's time, or where e^behind overflows its logarithm, and sort."""
+    narrow = behind.max() <= _WIDEST
+    slowness = np.exp(behind) if narrow else behind
+    found = np.empty((samples, k), dtype=np.int64)
+    for rows in _pieces(samples, len(behind)):
+        keys = rng.standard_exponential((rows.stop - rows.start, len(behind)))
+        if narrow:
+            keys *= slowness
+        else:
+            with np.errstate(divide="ignore"):
+                np.log(keys, out=keys)
+            keys += slowness
+        found[rows] = _smallest(keys, k)
+    return found
+
+
+def _with_replacement(weights: FloatArray, samples: int, k: int, rng: np.random.Generator) -> IntArray:
+    """Draw documents with replacement and skip those drawn before: the urn of Plackett and Luce itself.
+
+    Quick where no k − 1 documents hold more than half of the weight, so that most draws are new.
+    """
+    cumulative = np.cumsum(weights)
+    width = k + k // 4 + 4
+
+    def draws(rows: int) -> IntArray:
+        places = np.searchsorted(cumulative, rng.random((rows, width)) * cumulative[-1], side="right")
+        drawn: IntArray = np.minimum(places, len(weights) - 1)
+        return drawn
+
+    found = np.empty((samples, k), dtype=np.int64)
+    for rows in _pieces(samples, width):
+        unfinished = np.arange(rows.start, rows.stop)
+        drawn = draws(len(unfinished))
+        while True:
+            new = _first_occurrences(drawn)
+            rank = np.cumsum(new, axis=1)
+            done = rank[:, -1] >= k
+            shown = new & (rank <= k) & done[:, np.newaxis]
+            found[unfinished[done]] = drawn[shown].reshape(-1, k)
+            if done.all():
+                break
+            unfinished, drawn = unfinished[~done], drawn[~done]
+            drawn = np.concatenate([drawn, draws(len(drawn))], axis=1)
+    return found
+
+
+def _first_occurrences(rows: IntArray) -> NDArray[np.bool_]:
+    """Where a number stands in its row for the first time."""
+    order = np.argsort(rows, axis=1, kind="stable")
+    ordered = np.take_along_axis(rows, order, axis=1)
+    first = np.ones(rows.shape, dtype=bool)
+    np.put_along_axis(first, order[:, 1:], ordered[:, 1:] != ordered[:, :-1], axis=1)
+    return first
+
+
+def _pieces(samples: int, n: int) -> Iterator[slice]:
+    at_once = max(1, _BUDGET // n)
+    for start in range(0, samples, at_once):
+        yield slice(start, min(start + at_once, samples))
+
+
+def _behind_first(scores: FloatArray) -> FloatArray:
+    """How far each score lies below the highest, gaps between neighbours counting for 64 at most.
+
+    An order across a gap of 64 is wrong once in e^64 (6e27) draws; beyond, the distances would only swallow
+    the random part of the keys of the documents below the gap.
+    """
+    with np.errstate(over="ignore"):
+        behind: FloatArray = scores.max() - scores
+        if behind.max() <= _WIDEST:
+            return behind
+        order = np.argsort(-scores, kind="stable")
+        gaps = np.minimum(-np.diff(scores[order]), _CERTAIN_GAP)
+    behind[order] = np.concatenate([[0.0], np.cumsum(gaps)])
+    return behind
+
+
+def _smallest(keys: FloatArray, k: int) -> IntArray:
+    """Indices of the k smallest keys of each row, smallest first."""
+    if keys.shape[1] <= max(2 * k, _SHORT):
+        return np.argsort(keys, axis=1)[:, :k]
+    found = np.argpartition(keys, k - 1, axis=1)[:, :k]
+    order = np.argsort(np.take_along_axis(keys, found, axis=1), axis=1)
+    return np.take_along_axis(found, order, axis=1)
