@@ -20,6 +20,7 @@ COMMANDS = {
     "validate": "find what is wrong with a submission, by file and line",
     "pool": "the documents that runs have in their first ranks, for judging",
     "exposure": "expected exposure of documents or groups, with merit and target beside it",
+    "compare": "compare runs with a baseline: differences, intervals, tests, effect sizes",
     "derive": "qrels and memberships from entity annotations",
     "demo": "score the sample task and show the way to everything else",
 }

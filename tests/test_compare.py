@@ -1,0 +1,267 @@
+"""The command `compare` on the sample task: what it prints, for people and for programs."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scipy import stats as scipy_stats
+
+from fairevals.cli.main import make_parser
+from fairevals.errors import UsageError
+from fairevals.pipeline import evaluate
+from fairevals.stats.tables import COLUMNS
+
+TOP = Path(__file__).resolve().parents[1]
+TASK = str(TOP / "qrels" / "task.toml")
+RUNS = [str(path) for path in sorted((TOP / "runs").glob("*.run"))]
+NDCG, GROUP = "nDCG@10", "D_group(attr='REGION')@20"
+DP = "DP(attr='ORIGIN',protected='Africa')@20"
+
+
+def called(*words: str) -> int:
+    args = make_parser("compare").parse_args(list(words))
+    return args.run(args)
+
+
+def rows_of(text: str) -> list[dict[str, str]]:
+    return list(csv.DictReader(io.StringIO(text)))
+
+
+def test_csv_holds_what_the_scores_say(capsys):
+    assert (
+        called("--task", TASK, *RUNS, "--baseline", "bm25", "-m", NDCG, "-m", GROUP, "--format", "csv") == 0
+    )
+    rows = rows_of(capsys.readouterr().out)
+    assert tuple(rows[0]) == COLUMNS
+    assert len(rows) == 2 * (len(RUNS) - 1)
+    frame = evaluate(RUNS, task=TASK, measures=[NDCG, GROUP], per_topic=True)
+    frame = frame[frame.topic != "all"]
+    for row in rows:
+        values = frame[frame.measure == row["measure"]].pivot(index="topic", columns="run", values="value")
+        both = values[[row["run"], "bm25"]].dropna()
+        expected = scipy_stats.ttest_rel(both[row["run"]], both["bm25"])
+        assert float(row["p"]) == pytest.approx(expected.pvalue)
+        assert float(row["difference"]) == pytest.approx((both[row["run"]] - both["bm25"]).mean())
+        interval = expected.confidence_interval()
+        assert (float(row["low"]), float(row["high"])) == pytest.approx((interval.low, interval.high))
+        assert int(row["topics"]) == len(both)
+        missing = sorted(set(values.index) - set(both.index))
+        assert row["undefined_topics"].split() == missing
+        assert int(row["undefined"]) == len(missing)
+        better = (
+            both[row["run"]] > both["bm25"]
+            if row["direction"] == "higher"
+            else both[row["run"]] < both["bm25"]
+        )
+        assert int(row["wins"]) == better.sum()
+        assert int(row["wins"]) + int(row["ties"]) + int(row["losses"]) == len(both)
+    verdicts = {(row["measure"], row["run"]): row["verdict"] for row in rows}
+    assert verdicts[NDCG, "dense"] == "better"
+    assert verdicts[NDCG, "random"] == "worse"
+    assert verdicts[GROUP, "popularity"] == "worse"  # its disparity is higher, and lower is better
+
+
+def test_the_table_for_people(capsys):
+    assert called("--task", TASK, *RUNS, "--baseline", "bm25", "-m", NDCG, "-m", DP) == 0
+    out = capsys.readouterr().out
+    lines = out.splitlines()
+    assert "p Holm" in lines[0]
+    assert [word in out for word in ("nDCG@10 ↑", f"{DP} →0", "baseline")] == [True] * 3
+    dense = next(line for line in lines if " dense " in line)
+    assert re.search(
+        r"\+0\.2020 .*\[\+0\.1410, \+0\.2629\] .*<0\.0001 \*.* \+1\.06 .*37/0/3 .*40 .*better$", dense
+    )
+    notes = out[out.index("paired t-test") :]
+    assert "Holm over the 5 runs of each measure" in notes
+    assert "* corrected p < 0.05" in notes
+    # Significant by itself, and not after the correction: p is 0.017, and Holm's 0.068.
+    close = [line for line in lines if " fair-rerank " in line][1]
+    assert "0.0170" in close
+    assert "*" not in close
+    assert "distances" in notes
+    assert f"{DP}: left out as undefined for popularity: 4 topics (M05, M11, M13, M15)" in notes
+
+
+def test_latex_is_a_booktabs_table_with_bold_significance(capsys):
+    assert (
+        called(
+            "--task", TASK, *RUNS, "--baseline", "bm25", "-m", GROUP, "--test", "tukey", "--format", "latex"
+        )
+        == 0
+    )
+    out = capsys.readouterr().out
+    assert out.startswith(r"\begin{tabular}{")
+    body, notes = out.split("\\end{tabular}\n")
+    rows = [line for line in body.splitlines() if line.endswith(r"\\")]
+    columns = re.search(r"\{tabular\}\{([lr]+)\}", out)
+    assert columns is not None
+    assert {line.count(" & ") + 1 for line in rows} == {len(columns[1])}
+    assert all(command in body for command in (r"\toprule", r"\midrule", r"\bottomrule", r"D\_group"))
+    bold = [line for line in rows if r"\textbf{" in line]
+    assert len(bold) == 1
+    assert "popularity" in bold[0]
+    assert all(line.startswith("% ") for line in notes.splitlines())
+    assert "bold: p < 0.05" in notes
+    assert "by the test itself" in notes
+
+
+@pytest.mark.parametrize("test", ["ttest", "wilcoxon", "tukey", "bootstrap"])
+def test_json_of_every_test(test, capsys):
+    assert (
+        called(
+            "--task", TASK, *RUNS[:3], "--baseline", "bm25", "-m", NDCG, "--test", test, "--format", "json"
+        )
+        == 0
+    )
+    rows = json.loads(capsys.readouterr().out)
+    assert [row["run"] for row in rows] == ["dense", "fair-rerank"]
+    assert {row["test"] for row in rows} == {test}
+    for row in rows:
+        assert row["low"] < row["difference"] < row["high"]
+        assert 0 < row["p"] <= row["corrected_p"] <= 1
+        assert row["sampling_se"] is None
+        assert row["verdict"] == "better"
+
+
+def test_seeds_make_it_repeatable(capsys):
+    words = [
+        "--task",
+        TASK,
+        *RUNS[:2],
+        "--baseline",
+        "bm25",
+        "-m",
+        GROUP,
+        "--test",
+        "bootstrap",
+        "--format",
+        "csv",
+    ]
+    found = []
+    for seed in ("1", "1", "2"):
+        called(*words, "--seed", seed)
+        found.append(capsys.readouterr().out)
+    assert found[0] == found[1] != found[2]
+
+
+def test_the_baseline_may_be_a_file_among_the_runs_or_not_or_a_tag(capsys):
+    options = ["--task", TASK, "-m", NDCG, "--format", "csv"]
+    found = []
+    bm25, dense = RUNS[0], RUNS[1]
+    around = str(Path(bm25).parent / ".." / "runs" / Path(bm25).name)
+    for runs, baseline in (
+        ([dense], bm25),
+        ([bm25, dense], bm25),
+        ([dense, bm25], around),
+        ([dense, bm25], "bm25"),
+    ):
+        called(*options, *runs, "--baseline", baseline)
+        found.append(capsys.readouterr().out)
+    assert len(set(found)) == 1
+    (row,) = rows_of(found[0])
+    assert (row["run"], row["baseline"]) == ("dense", "bm25")
+
+
+def test_what_is_wrong_is_said(tmp_path, capsys):
+    with pytest.raises(UsageError, match="neither a file nor the tag of a run; the runs are bm25, dense"):
+        called("--task", TASK, *RUNS[:2], "--baseline", "lost.run")
+    with pytest.raises(UsageError, match="nothing to compare"):
+        called("--task", TASK, RUNS[0], "--baseline", RUNS[0])
+    with pytest.raises(UsageError, match="leave --correct out"):
+        called("--task", TASK, *RUNS[:2], "--baseline", "bm25", "--test", "tukey", "--correct", "bh")
+
+
+def test_two_runs_with_one_tag(tmp_path, capsys):
+    for name in ("one", "two"):
+        (tmp_path / f"{name}.run").write_text(Path(RUNS[0]).read_text())
+    one, two = str(tmp_path / "one.run"), str(tmp_path / "two.run")
+    called("--task", TASK, one, "--baseline", two, "-m", NDCG, "--format", "csv")
+    (row,) = rows_of(capsys.readouterr().out)
+    assert (row["run"], row["baseline"]) == ("bm25 (one.run)", "bm25 (two.run)")
+    assert (row["p"], row["difference"], row["ties"], row["verdict"]) == ("1.0", "0.0", "40", "")
+    with pytest.raises(UsageError, match="the runs are bm25"):
+        called("--task", TASK, one, two, "--baseline", "bm25")
+
+
+def test_sampling_error_is_told_apart(capsys):
+    words = [
+        "--task",
+        TASK,
+        *RUNS[:2],
+        "--baseline",
+        "bm25",
+        "-m",
+        "ERR",
+        "-m",
+        NDCG,
+        "--policy",
+        "pl",
+        "--samples",
+        "5",
+    ]
+    called(*words)
+    out = capsys.readouterr().out
+    assert "sampling error above 10 %" in out
+    assert "ERR@20 of dense" in out
+    assert "nDCG@10 of dense" not in out  # exact, and so without any
+    called(*words, "--format", "csv")
+    rows = {row["measure"]: row for row in rows_of(capsys.readouterr().out)}
+    assert 0 < float(rows["ERR@20"]["sampling_se"]) < float(rows["ERR@20"]["se"])
+    assert rows[NDCG]["sampling_se"] == ""
+
+
+def test_hostile_tags_stay_in_their_cells(tmp_path, capsys):
+    lines = [line.rsplit(" ", 1)[0] for line in Path(RUNS[1]).read_text().splitlines()]
+    run = tmp_path / "x.run"
+    run.write_text("".join(f"{line} \\end{{tabular}}%&<script>\u202e\n" for line in lines))
+    called("--task", TASK, RUNS[0], "--baseline", str(run), "-m", NDCG, "--format", "latex")
+    out = capsys.readouterr().out
+    assert r"& \textbackslash{}end\{tabular\}\%\&\textless{}script" in out
+    assert [line for line in out.splitlines() if line[0] != "%"][-1] == r"\end{tabular}"
+    called("--task", TASK, RUNS[0], "--baseline", str(run), "-m", NDCG)
+    assert "\u202e" not in out + capsys.readouterr().out
+
+
+def test_output_goes_to_a_file(tmp_path, capsys):
+    out = tmp_path / "found.tsv"
+    called(
+        "--task",
+        TASK,
+        *RUNS[:2],
+        "--baseline",
+        "bm25",
+        "-m",
+        NDCG,
+        "--format",
+        "tsv",
+        "-p",
+        "3",
+        "-o",
+        str(out),
+    )
+    assert capsys.readouterr().out == ""
+    head, row = out.read_text().splitlines()
+    assert tuple(head.split("\t")) == COLUMNS
+    assert "0.202" in row.split("\t")
+
+
+def test_places_are_kept_in_the_table(capsys):
+    called("--task", TASK, *RUNS[:2], "--baseline", "bm25", "-m", NDCG, "-p", "2")
+    out = capsys.readouterr().out
+    assert "[+0.14, +0.26]" in out
+    assert "<0.01 *" in out
+
+
+def test_jobs_do_not_change_it(capsys):
+    words = ["--task", TASK, *RUNS[:3], "--baseline", "bm25", "-m", GROUP, "--format", "csv"]
+    called(*words)
+    one = capsys.readouterr().out
+    called(*words, "--jobs", "2")
+    assert capsys.readouterr().out == one
+    assert np.isfinite([float(row["p"]) for row in rows_of(one)]).all()
