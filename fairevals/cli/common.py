@@ -5,24 +5,30 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from fairevals.errors import UsageError
+from fairevals.errors import UsageError, shown
 
 if TYPE_CHECKING:
+    from concurrent.futures import Executor
+
     from fairevals.io.out import Table
     from fairevals.io.task import PolicySpec
     from fairevals.pipeline import Collection
 
 
-def whole(least: int) -> Callable[[str], int]:
-    """A type for options that are whole numbers of at least `least`."""
+def whole(least: int, most: int = 10**15) -> Callable[[str], int]:
+    """A type for options that are whole numbers from `least` to `most`."""
 
     def parse(text: str) -> int:
-        if not text.isdecimal() or int(text) < least:
-            raise argparse.ArgumentTypeError(f"{text!r} is not a whole number of at least {least}")
+        if not text.isdecimal() or len(text) > 18 or not least <= int(text) <= most:
+            limit = "" if len(text) < len(str(most)) else f" and at most {most}"
+            raise argparse.ArgumentTypeError(
+                f"{shown(text)!r} is not a whole number of at least {least}{limit}"
+            )
         return int(text)
 
     return parse
@@ -35,7 +41,7 @@ def positive(text: str) -> float:
     except ValueError:
         value = 0.0
     if not 0 < value < float("inf"):
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number above 0")
+        raise argparse.ArgumentTypeError(f"{shown(text)!r} is not a number above 0")
     return value
 
 
@@ -58,7 +64,7 @@ def add_policy(parser: argparse.ArgumentParser) -> None:
     )
     group.add_argument(
         "--samples",
-        type=whole(1),
+        type=whole(2),
         metavar="N",
         help="rankings drawn where a value is not exact (default 1000)",
     )
@@ -81,8 +87,28 @@ def add_output(parser: argparse.ArgumentParser, default: str = "table") -> None:
         "-o", "--output", metavar="FILE", help="write there instead of printing; an old file is replaced"
     )
     group.add_argument(
-        "-p", "--places", type=whole(0), metavar="N", help="decimals (default: 4 in tables, else all)"
+        "-p", "--places", type=whole(0, 100), metavar="N", help="decimals (default: 4 in tables, else all)"
     )
+
+
+def add_dask(parser: argparse.ArgumentParser) -> None:
+    """--dask."""
+    parser.add_argument(
+        "--dask",
+        metavar="ADDRESS",
+        help="score on a Dask cluster, such as tcp://host:8786, whose workers can read the same files",
+    )
+
+
+def executor_of(args: argparse.Namespace) -> AbstractContextManager[Executor | None]:
+    """The cluster that --dask names, or nothing."""
+    if args.dask is None:
+        return nullcontext()
+    if args.jobs > 1:
+        raise UsageError("give --jobs or --dask, not both")
+    from fairevals.ecosystem.cluster import connected
+
+    return connected(args.dask)
 
 
 def add_jobs(parser: argparse.ArgumentParser) -> None:

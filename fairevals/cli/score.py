@@ -15,7 +15,10 @@ def configure(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     common.add_collection(parser)
     parser.add_argument(
-        "runs", nargs="+", metavar="RUN", help="run file, compressed or not; - for standard input"
+        "runs",
+        nargs="+",
+        metavar="RUN",
+        help="run file, compressed or not; - for standard input; or a folder of parquet files (topic, doc, score)",
     )
     parser.add_argument(
         "-m",
@@ -34,6 +37,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     common.add_policy(parser)
     common.add_output(parser)
     common.add_jobs(parser)
+    common.add_dask(parser)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -46,7 +50,15 @@ def run(args: argparse.Namespace) -> int:
     plan = Plan.of(collection, args.measures, common.policy_of(args, collection))
     if args.components:
         plan = with_components(plan, collection)
-    scores = score(args.runs, collection, plan, jobs=args.jobs, progress=common.progress("scoring"))
+    with common.executor_of(args) as executor:
+        scores = score(
+            args.runs,
+            collection,
+            plan,
+            jobs=args.jobs,
+            executor=executor,
+            progress=common.progress("scoring"),
+        )
     for note in scores.notes:
         common.say(note)
     undefined = {str(m): int(n) for m, n in zip(plan.measures, scores.undefined(), strict=True) if n}

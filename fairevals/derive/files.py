@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Iterator
 from pathlib import Path
 
 from fairevals.derive.pages import Derived
 from fairevals.errors import UsageError, shown
+from fairevals.io.names import safe_name
 from fairevals.io.streams import written
 
 _COMPRESSED = (".gz", ".bz2", ".xz", ".zst")
@@ -22,8 +22,7 @@ def file_names(derived: Derived) -> dict[str, str]:
     """
     found = {"": _base(derived.task.qrels) or "derived.qrels"}
     for name in derived.memberships:
-        safe = re.sub(r"[^\w.-]+", "_", name).strip(".") or "attribute"
-        found[name] = _base(derived.task.attributes[name].memberships) or f"derived.{safe}.gmemb"
+        found[name] = _base(derived.task.attributes[name].memberships) or f"derived.{safe_name(name)}.gmemb"
     taken: dict[str, str] = {}
     for name, file in found.items():
         other = taken.setdefault(file.casefold(), name)

@@ -166,17 +166,10 @@ def _features(buffer: Bytes, start: Ints, end: Ints, row: Ints, rows: int, dtype
     colon = colons[at]
     if np.any(colon >= end):
         raise Irregular
-    number, wrong = parse_decimals(buffer, start, colon)
-    value, also_wrong = parse_decimals(buffer, colon + 1, end)
-    if (
-        wrong.size
-        or also_wrong.size
-        or np.any(number % 1)
-        or number.min() < 1
-        or number.max() > MOST_FEATURES
-    ):
+    value, wrong = parse_decimals(buffer, colon + 1, end)
+    column = _whole_numbers(buffer, start, colon) - 1
+    if wrong.size or column.min() < 0 or column.max() >= MOST_FEATURES:
         raise Irregular
-    column = number.astype(np.int64) - 1
     if np.any((np.diff(column) <= 0) & (np.diff(row) == 0)):
         cells = np.sort(row * MOST_FEATURES + column)
         if np.any(cells[1:] == cells[:-1]):
@@ -280,9 +273,11 @@ def _explain_pairs(tokens: list[bytes], place: Place, dtype: type[np.floating]) 
         name, colon, text = token.partition(b":")
         if not colon or not name.isdigit():
             raise InputError(place, f"{shown(token)!r}", "number:value, such as 3:0.25")
-        number = int(name)
+        number = int(name) if len(name) <= 6 else 0  # Python refuses to convert thousands of digits
         if not 1 <= number <= MOST_FEATURES:
-            raise InputError(place, f"feature number {number}", f"1 to {MOST_FEATURES} (not counted from 0)")
+            raise InputError(
+                place, f"feature number {shown(name)}", f"1 to {MOST_FEATURES} (not counted from 0)"
+            )
         if number in seen:
             raise InputError(place, f"feature {number} twice", "every feature once")
         seen.add(number)

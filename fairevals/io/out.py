@@ -88,7 +88,7 @@ def _text(table: Table, places: int | None) -> str:
 
     body = [cells(row, r) for r, row in enumerate(table.rows)]
     foot = [cells(row, None) for row in table.footer]
-    head = [name + "  " for name in table.columns]
+    head = [shown(name, 200) + "  " for name in table.columns]
     widths = [max(map(width, column)) for column in zip(head, *body, *foot, strict=True)]
     # Numbers to the right, text to the left; "0.61 ±0.02" and "–" are numbers to the eye.
     left = [not all(_NUMERIC.match(row[c]) for row in (*body, *foot)) for c in range(len(head))]

@@ -12,6 +12,7 @@ from fairevals.errors import InputError, Place, shown
 from fairevals.ids import Ids, Index
 from fairevals.io.decimals import NUMBER, parse_decimals
 from fairevals.io.streams import Source
+from fairevals.io.tables import identifiers
 from fairevals.io.tokens import Irregular, tokenise
 from fairevals.typing import Floats, Ints
 
@@ -58,7 +59,7 @@ def read_columns(source: Source) -> QrelsColumns:
             parts.append((codes, tokens.column(doc).compact(), grades))
     except Irregular:
         _explain(source, columns)
-    if not parts:
+    if not any(part[0].size for part in parts):
         raise InputError(Place(source.name), "no line", TREC + " or " + NTCIR)
     codes = np.concatenate([part[0] for part in parts])
     columns_ = QrelsColumns(
@@ -120,7 +121,7 @@ def _explain(source: Source, columns: int) -> None:
             raise InputError(place, f"a control character in {shown(line)!r}", "text")
         if len(parts) != columns:
             raise InputError(place, f"{len(parts)} columns: {shown(line)!r}", expected)
-        number_text = parts[-1].removeprefix(b"L").removeprefix(b"l")
+        number_text = parts[-1][1:] if parts[-1][:1] in (b"L", b"l") else parts[-1]
         if not NUMBER.fullmatch(number_text) or not np.isfinite(float(number_text)):
             raise InputError(place, f"grade {shown(parts[-1])!r}", "a number, or L and a number")
     raise InputError(Place(source.name), "a line that cannot be read", expected)
@@ -141,8 +142,7 @@ def columns_of_frame(frame: pd.DataFrame, name: str) -> QrelsColumns:
         raise InputError(
             Place(name, int(bad[0]) + 1), f"grade {frame['grade'].iloc[int(bad[0])]!r}", "a number"
         )
-    codes, topics = pd.factorize(frame["topic"].astype(str))
-    found = QrelsColumns(
-        name, [str(t) for t in topics], codes.astype(np.int64), Ids.of(frame["doc"].astype(str)), grades
-    )
-    return unique(found)
+    lines = range(1, len(frame) + 1)
+    codes, topics = pd.factorize(np.array(identifiers(frame, "topic", name, lines).texts(), dtype=object))
+    docs = identifiers(frame, "doc", name, lines)
+    return unique(QrelsColumns(name, [str(t) for t in topics], codes.astype(np.int64), docs, grades))

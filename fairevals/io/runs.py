@@ -13,6 +13,7 @@ from fairevals.ids import Ids, keys
 from fairevals.io.check import Rules, is_header, is_sysdesc, raise_first
 from fairevals.io.decimals import parse_decimals
 from fairevals.io.streams import Source
+from fairevals.io.tables import identifiers
 from fairevals.io.tokens import Irregular, Tokens, tokenise
 from fairevals.typing import Bools, Floats, Ints, Words
 
@@ -243,14 +244,11 @@ def columns_of_frame(
             raise InputError(
                 Place(name), f"columns {', '.join(map(str, frame.columns))}", "topic, doc, score[, sample]"
             )
-    for text in ("topic", "doc"):
-        empty = np.flatnonzero(frame[text].isna() | (frame[text].astype(str) == ""))
-        if empty.size:
-            raise InputError(Place(name, int(empty[0]) + 1 + header_lines), f"an empty {text}", f"a {text}")
-    scores = _numbers(frame, name, header_lines)
-    topic, docs = Ids.of(frame["topic"].astype(str)), Ids.of(frame["doc"].astype(str))
-    sampled = samples if samples is not None else "sample" in frame.columns
-    sample = Ids.of(frame["sample"].astype(str)) if sampled and "sample" in frame.columns else None
+    lines = (frame.index.to_numpy() if header_lines else np.arange(len(frame))) + 1 + header_lines
+    topic, docs = (identifiers(frame, column, name, lines.tolist()) for column in ("topic", "doc"))
+    scores = _numbers(frame, name, lines)
+    sampled = (samples if samples is not None else True) and "sample" in frame.columns
+    sample = identifiers(frame, "sample", name, lines.tolist()) if sampled else None
     builder = _Builder(order, depth)
     if len(docs):
         builder.add(topic, sample, docs, scores)
@@ -259,7 +257,7 @@ def columns_of_frame(
     except _Suspicious as trouble:
         seen: dict[tuple[str, str, str], int] = {}
         rows = zip(topic.texts(), sample.texts() if sample else [""] * len(docs), docs.texts(), strict=True)
-        for number, row in enumerate(rows, 1 + header_lines):
+        for number, row in zip(lines.tolist(), rows, strict=True):
             if row in seen:
                 raise InputError(
                     Place(name, number),
@@ -270,15 +268,20 @@ def columns_of_frame(
         return trouble.columns
 
 
-def _numbers(frame: pd.DataFrame, name: str, header_lines: int) -> Floats:
-    import pandas as pd
+def _numbers(frame: pd.DataFrame, name: str, lines: Ints) -> Floats:
+    from pandas.api.types import is_numeric_dtype
 
-    numbers = pd.to_numeric(frame["score"], errors="coerce")
-    scores = numbers.to_numpy(dtype=np.float64, na_value=np.nan)
+    found = frame["score"]
+    if is_numeric_dtype(found):
+        scores = found.to_numpy(dtype=np.float64, na_value=np.nan)
+    else:  # as in a TREC run: pandas rounds some decimals another way and takes what is no decimal
+        known = zip(found.tolist(), found.isna().tolist(), strict=True)
+        texts = Ids.of(
+            "" if missing else str(value).encode("ascii", "replace").decode() for value, missing in known
+        )
+        scores, _ = parse_decimals(texts.buffer, texts.start, texts.start + texts.length)
     bad = np.flatnonzero(~np.isfinite(scores))
     if bad.size:
         row = int(bad[0])
-        raise InputError(
-            Place(name, row + 1 + header_lines), f"score {frame['score'].iloc[row]!r}", "a finite number"
-        )
+        raise InputError(Place(name, int(lines[row])), f"score {found.iloc[row]!r}", "a finite number")
     return scores

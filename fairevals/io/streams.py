@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import io
 import os
+import secrets
 import stat
 import sys
-import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
@@ -16,13 +16,17 @@ from typing import Any, BinaryIO, TextIO, cast
 from fairevals.errors import InputError, Place, UsageError, shown
 
 BOM = b"\xef\xbb\xbf"
+_XZ_PIECE = 1 << 18
+_XZ_MEMORY = 1 << 28
+"""Four times what the strongest setting of xz (-9e) asks for."""
 
 
 def _setting(name: str, default: int) -> int:
     text = os.environ.get(name, "")
-    if text and not (text.isdecimal() and int(text) > 0):
+    if text and not (text.isdecimal() and len(text) <= 18 and int(text) > 0):
         raise UsageError(
-            f"the environment variable {name} is {shown(text)!r}; expected a whole number above 0"
+            f"the environment variable {name} is {shown(text)!r}; expected a whole number above 0 "
+            "of at most 18 digits"
         )
     return int(text) if text else default
 
@@ -70,6 +74,23 @@ def _zstd_pieces(file: BinaryIO) -> Iterator[bytes]:
         data = frame.unused_data or file.read(size)
 
 
+def _xz_pieces(file: BinaryIO) -> Iterator[bytes]:
+    """The streams of the file, decompressed. `LZMAFile` has no limit: a header can ask for gigabytes."""
+    from lzma import LZMADecompressor
+
+    data = file.read(_XZ_PIECE)
+    while data:
+        stream = LZMADecompressor(memlimit=_XZ_MEMORY)
+        while not stream.eof:
+            if stream.needs_input and not data:
+                raise EOFError("cut short")
+            yield stream.decompress(data, _XZ_PIECE)
+            data = file.read(_XZ_PIECE) if stream.needs_input and not stream.eof else b""
+        data = stream.unused_data.lstrip(b"\0")  # zeros may stand between streams
+        while not data and (more := file.read(_XZ_PIECE)):
+            data = more.lstrip(b"\0")
+
+
 class _Pieces(io.RawIOBase):
     """Pieces of bytes as a file."""
 
@@ -97,9 +118,7 @@ def _decompressed(file: BinaryIO, suffix: str) -> BinaryIO:
 
         return cast(BinaryIO, bz2.BZ2File(file))
     if suffix == ".xz":
-        import lzma
-
-        return cast(BinaryIO, lzma.LZMAFile(file))
+        return cast(BinaryIO, io.BufferedReader(_Pieces(_xz_pieces(file))))
     return _zstd(file) if suffix == ".zst" else file
 
 
@@ -268,20 +287,18 @@ def written_bytes(path: Path) -> Iterator[BinaryIO]:
         with path.open("wb") as device:
             yield device
         return
+    path = Path(os.path.realpath(path))  # a link stays a link (`/dev/stdout` is one): what it points to is replaced
     path.parent.mkdir(parents=True, exist_ok=True)
-    descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name[:40]}.", suffix=".part")
+    # The name is known before the file is there: an interruption at any point finds what to take away.
+    unfinished = path.with_name(f".{path.name[:40]}.{secrets.token_hex(8)}.part")
     try:
-        with os.fdopen(descriptor, "wb") as file:
+        with unfinished.open("xb") as file:
             yield cast(BinaryIO, file)
             file.flush()
             os.fsync(file.fileno())
-        # mkstemp makes files that only their owner may read; results are meant to be shared.
-        mask = os.umask(0)
-        os.umask(mask)
-        Path(name).chmod(0o666 & ~mask)
-        Path(name).replace(path)
+        unfinished.replace(path)
     except BaseException:
-        Path(name).unlink(missing_ok=True)
+        unfinished.unlink(missing_ok=True)
         raise
 
 
@@ -291,7 +308,8 @@ def written(path: Path, *, overwrite: bool = True) -> Iterator[TextIO]:
     if not overwrite and path.exists():
         raise UsageError(f"{shown(str(path))} is there already; choose another name")
     with written_bytes(path) as file:
-        text = io.TextIOWrapper(file, encoding="utf-8", newline="")
+        # Names of files may hold what is no text at all (half of a UTF-16 pair): better escaped than lost.
+        text = io.TextIOWrapper(file, encoding="utf-8", errors="backslashreplace", newline="")
         yield text
         text.flush()
         text.detach()

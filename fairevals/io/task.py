@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import sys
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -11,12 +12,15 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
-from fairevals.errors import InputError, Place, shown
+from fairevals.errors import InputError, Place, UsageError, shown
 from fairevals.io.streams import Source
 
 KINDS = ("nominal", "ordinal")
 ORDERS = ("score", "file")
 POLICIES = ("ranking", "pl", "samples")
+LARGEST = 1e15
+"""No number of a task is larger, so that whole ones are exact and none overflows on the way."""
+MOST_PARTS = 100
 DIVERGENCES = ("JSD", "NMD", "RNOD", "RSNOD", "NVD", "RNSS")
 
 
@@ -53,6 +57,14 @@ class PolicySpec:
     """How many rankings are drawn where a value cannot be computed exactly."""
     seed: int = 0
 
+    def __post_init__(self) -> None:
+        if self.samples < 2:
+            raise UsageError(f"samples is {self.samples}; expected at least 2, for a standard error")
+        if not 0 < self.temperature < float("inf"):
+            raise UsageError(f"temperature is {self.temperature}; expected a number above 0")
+        if self.seed < 0:
+            raise UsageError(f"seed is {self.seed}; expected at least 0")
+
 
 @dataclass(frozen=True)
 class Task:
@@ -85,6 +97,8 @@ class _Reader:
             plain = line.strip().replace('"', "").replace("'", "")
             heading = plain.split("]")[0].strip("[ ").split(".") if plain.startswith("[") else None
             if heading is not None:
+                if heading[: len(keys)] == list(keys):
+                    return number
                 left = keys[len(heading) :] if list(keys[: len(heading)]) == heading else None
                 wanted = list(left) if left is not None else ["\0"]
                 at = number if left is not None and not at else at
@@ -95,7 +109,7 @@ class _Reader:
     def wrong(self, keys: tuple[str, ...], found: Any, expected: str) -> InputError:
         shown_keys = ".".join(shown(key) for key in keys)
         return InputError(
-            Place(self.name, self.line(*keys)), f"{shown_keys} = {shown(repr(found))}", expected
+            Place(self.name, self.line(*keys)), f"{shown_keys} = {shown(_value(found))}", expected
         )
 
     def known(self, table: Mapping[str, Any], keys: tuple[str, ...], known: tuple[str, ...]) -> None:
@@ -111,8 +125,9 @@ class _Reader:
         if value is default:
             return default
         fits = isinstance(value, int if whole else (int, float)) and not isinstance(value, bool)
-        if not fits or not low <= value < float("inf"):
-            raise self.wrong(keys, value, f"a {'whole ' if whole else ''}number of at least {low:g}")
+        if not fits or not low <= value <= LARGEST:
+            most = f" and at most {LARGEST:g}" if fits and value > LARGEST else ""
+            raise self.wrong(keys, value, f"a {'whole ' if whole else ''}number of at least {low:g}{most}")
         return value
 
     def choice(
@@ -141,7 +156,8 @@ class _Reader:
 
     def numbers(self, value: Any, keys: tuple[str, ...]) -> tuple[float, ...]:
         right = isinstance(value, list) and all(
-            isinstance(x, (int, float)) and not isinstance(x, bool) and abs(x) < float("inf") for x in value
+            isinstance(x, (int, float)) and not isinstance(x, bool) and abs(x) <= sys.float_info.max
+            for x in value
         )
         if not right:
             raise self.wrong(keys, value, "a list of finite numbers")
@@ -205,12 +221,30 @@ class _Reader:
         return self.numbers(value, keys)
 
 
+def _value(found: Any) -> str:
+    """A value of the file as Python writes it, however deeply nested or large it is."""
+    try:
+        return repr(found)
+    except (RecursionError, ValueError):  # tables in tables in tables; a whole number of thousands of digits
+        return f"a {type(found).__name__}"
+
+
+def _check_keys(name: str, text: str) -> None:
+    """Refuse keys of absurdly many parts (`a.a.a…`): reading them takes time by the square of their number."""
+    for number, line in enumerate(text.split("\n"), 1):
+        if line.count(".") > MOST_PARTS and not line.lstrip().startswith("#"):
+            longest = max(part.count(".") for part in re.split(r"""[^\w\s."'-]""", line))
+            if longest > MOST_PARTS:
+                raise InputError(Place(name, number), f"a key of more than {MOST_PARTS} parts", "a few")
+
+
 def read_task(path: str | os.PathLike[str]) -> Task:
     """Read a task file; paths in it are relative to it."""
     source = Source.of(path)
     data = b"".join(source.chunks())
     try:
         text = data.decode()
+        _check_keys(source.name, text)
         parsed = tomllib.loads(text)
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
@@ -221,6 +255,10 @@ def read_task(path: str | os.PathLike[str]) -> Task:
         raise InputError(
             Place(source.name, int(where[1]) if where else 0), f"not TOML ({shown(message)})"
         ) from None
+    except RecursionError:
+        raise InputError(Place(source.name), "not TOML (nested too deeply)") from None
+    except ValueError as error:  # a whole number of thousands of digits
+        raise InputError(Place(source.name), f"not TOML ({shown(str(error))})") from None
     reader = _Reader(source.name, text)
     keys = ("name", "qrels", "max_grade", "order", "cutoff", "measures", "utility_weight", "max_documents")
     reader.known(parsed, (), (*keys, "attributes", "policy"))
@@ -248,7 +286,7 @@ def read_task(path: str | os.PathLike[str]) -> Task:
         policy=PolicySpec(
             kind=reader.choice(policy, ("policy", "kind"), "ranking", POLICIES),
             temperature=float(temperature),
-            samples=reader.number(policy, ("policy", "samples"), 1000, low=1, whole=True),
+            samples=reader.number(policy, ("policy", "samples"), 1000, low=2, whole=True),
             seed=reader.number(policy, ("policy", "seed"), 0, low=0, whole=True),
         ),
         path=Path(source.name),

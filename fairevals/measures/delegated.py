@@ -78,6 +78,10 @@ class Delegated(RankingMeasure):
         raw = ranked.raw_grades
         if np.any(raw[~np.isnan(raw)] % 1):
             raise UsageError(f"{self} needs whole grades, and the qrels have others")
+        # trec_eval's C code writes outside its arrays for a grade below −1, and for a topic without any grade from
+        # 0 on. All negative grades mean the same to it, and such a topic has nothing relevant either way.
+        floor = np.where(np.any(raw >= 0, axis=1, keepdims=True), -1.0, 0.0)
+        raw = np.where(raw < floor, floor, raw)
         qrels = {
             str(t): {str(d): int(grades[d]) for d in np.flatnonzero(~np.isnan(grades)).tolist()}
             for t, grades in enumerate(raw)

@@ -19,7 +19,8 @@ def stop_probabilities(grades: Floats, max_grade: float) -> Floats:
     >>> stop_probabilities(np.array([2.0, 0.0, 1.0]), 2)
     array([0.75  , 0.    , 0.0625])
     """
-    satisfied: Floats = (np.exp2(grades) - 1) / np.exp2(max_grade)
+    # (2^g − 1)/2^G, written so that large grades do not overflow.
+    satisfied: Floats = np.exp2(grades - max_grade) - np.exp2(-float(max_grade))
     reached = np.ones_like(satisfied)
     np.cumprod(1 - satisfied[..., :-1], axis=-1, out=reached[..., 1:])
     return satisfied * reached

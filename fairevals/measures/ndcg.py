@@ -8,13 +8,21 @@ import numpy as np
 
 from fairevals.attention import Attention, parse_attention
 from fairevals.collection import Exposed, Ranked
+from fairevals.errors import UsageError
 from fairevals.measures.base import HIGHER, LinearMeasure, param, rank_sum
 from fairevals.typing import Floats
+
+MOST = 500
+"""The highest grade whose gain 2^g−1, summed and multiplied, stays a finite number."""
 
 
 def gains(grades: Floats, dcg: str = "log2") -> Floats:
     """What a document of each grade is worth: the grade itself, or 2^g−1 (`exp-log2`)."""
-    found: Floats = np.exp2(grades) - 1 if dcg == "exp-log2" else grades
+    if dcg != "exp-log2":
+        return grades
+    if grades.size and float(grades.max()) > MOST:
+        raise UsageError(f"nDCG(dcg='exp-log2'): a grade of {float(grades.max()):g}; expected at most {MOST}, as 2^g grows fast")
+    found: Floats = np.exp2(grades) - 1
     return found
 
 

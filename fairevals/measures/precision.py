@@ -14,6 +14,7 @@ from fairevals.typing import Array, Floats
 def precision(relevant: Array, cutoff: int) -> Floats:
     """The share of relevant documents among the first `cutoff` ranks; ranks without a document count as not relevant.
 
+    >>> import numpy as np
     >>> float(precision(np.array([True, False, True]), 5))
     0.4
     """

@@ -1,0 +1,221 @@
+"""This package's measures as ir-measures' own: names that it parses, and a provider that computes them."""
+
+# ir-measures says that it is typed, and half of it is.
+# mypy: disallow-untyped-calls=False
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import MISSING
+from typing import Any
+
+import ir_measures
+from ir_measures.measures import base as their_measures
+from ir_measures.providers import base as their_providers
+
+from fairevals.collection.inputs import Named, load_run
+from fairevals.ecosystem.context import Surroundings, surroundings
+from fairevals.errors import UsageError, shown
+from fairevals.measures import INDEX, Measure, measure_class
+from fairevals.pipeline import Plan, score
+
+NAME = "fairevals"
+
+
+class MeanOfDefined(their_measures.MeanAgg):
+    """The mean over the topics on which a measure is defined; NaN where it is defined on none.
+
+    >>> mean = MeanOfDefined()
+    >>> for value in (0.5, float("nan"), 1.0):
+    ...     mean.add(value)
+    >>> mean.result()
+    0.75
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._values: list[float] = []
+
+    def add(self, value: float) -> None:
+        """Count a topic, unless its value is NaN."""
+        if value == value:
+            self._values.append(value)
+
+    def result(self) -> float:
+        """The mean, rounded once, as `fairevals score` has it."""
+        from math import fsum
+
+        return fsum(self._values) / len(self._values) if self._values else float("nan")
+
+
+class NativeMeasure(their_measures.Measure):
+    """What the native measures are to ir-measures; a subclass each is made by `_declare`."""
+
+    __name__ = NAME
+
+    def __init__(self, **params: Any) -> None:
+        for name in params:
+            if name not in self.SUPPORTED_PARAMS:
+                takes = ", ".join(self.SUPPORTED_PARAMS)
+                raise UsageError(f"{self.NAME} has no parameter {shown(name)!r} (it takes {takes})")
+        super().__init__(**params)
+
+    @property
+    def native(self) -> Measure:
+        """The measure itself; a `UsageError` where a parameter is missing or wrong."""
+        return measure_class(str(self.NAME))(**self.params)
+
+    @property
+    def direction(self) -> str:
+        """Which values are better: "higher", "lower", or "nearer to …"."""
+        return str(measure_class(str(self.NAME)).direction)
+
+    def validate_params(self) -> None:
+        """Raise a `UsageError` where a parameter is missing or wrong."""
+        if not self.validated:
+            _ = self.native
+            self.validated = True
+
+    def aggregator(self) -> MeanOfDefined:
+        """A mean that leaves undefined topics out: none may read as a 0, which for many measures is perfect."""
+        return MeanOfDefined()
+
+    def __repr__(self) -> str:
+        try:
+            return str(self.native)
+        except UsageError:  # such as GF without an attribute, which is there to be called with one
+            return str(super().__repr__())
+
+
+def _declare(name: str) -> NativeMeasure:
+    """The ir-measures measure of a native one, from the native one's declaration."""
+    cls = measure_class(name)
+    info = their_measures.ParamInfo
+    params = {"cutoff": info(dtype=int, required=False, desc="ranking cutoff threshold")}
+    for f in cls.parameters():
+        default = None if f.default is MISSING else f.default
+        params[f.name] = info(required=False, default=default, desc=f.metadata["meaning"])
+    made = type(
+        f"_{name}",
+        (NativeMeasure,),
+        {
+            "__name__": name,
+            "__doc__": cls.__doc__,
+            "NAME": name,
+            "PRETTY_NAME": name,
+            "SHORT_DESC": f"{cls.formula} ({cls.direction} is better)",
+            "SUPPORTED_PARAMS": params,
+            "DEFAULT": cls.missing,
+        },
+    )
+    found: NativeMeasure = made()
+    return found
+
+
+class NativeEvaluator(their_providers.Evaluator):
+    """Qrels, attributes and measures at hand, to score runs with."""
+
+    def __init__(self, measures: Iterable[Any], qrels: Any) -> None:
+        asked = list(measures)
+        around = surroundings()
+        collection = (around or Surroundings()).collection(_columns(qrels, "relevance"))
+        super().__init__(asked, set(collection.qrels.topics))
+        # Two spellings may be one measure, such as GFR and GFR(util='ERR').
+        self._natives = {theirs: _native(theirs) for theirs in asked}
+        for measure in self._natives.values():
+            if around is None and measure.attributes != "none":
+                raise UsageError(
+                    f"{measure} needs groups: compute it inside `with fairevals.task('task.toml'):`, "
+                    "or with fairevals.task(groups={'ATTRIBUTE': …})"
+                )
+        self._collection = collection
+        self._plan = Plan.of(collection, self._natives.values()) if collection.qrels.topics else None
+
+    def calc_aggregate(self, run: Any) -> dict[Any, float]:
+        """Means over the topics on which each measure is defined, for ir-measures' own measures too."""
+        found: dict[Any, float] = self.calc(run).aggregated
+        return found
+
+    def calc(self, run: Any) -> Any:
+        """Those means, and the value of every topic."""
+        means = {measure: MeanOfDefined() for measure in self._natives}
+        found = list(self.iter_calc(run))
+        for metric in found:
+            means[metric.measure].add(metric.value)
+        return ir_measures.CalcResults({measure: mean.result() for measure, mean in means.items()}, found)
+
+    def _iter_calc(self, run: Any) -> Iterator[Any]:
+        """A value for every judged topic: NaN where the measure is undefined there."""
+        if self._plan is None:
+            return
+        loaded = load_run(
+            Named("run", _columns(run, "score")),
+            samples=self._plan.policy.kind == "samples",
+            depth=self._plan.wanted.depth,
+        )
+        scores = score([loaded], self._collection, self._plan)
+        row = {str(measure): m for m, measure in enumerate(self._plan.measures)}
+        for theirs, native in self._natives.items():
+            values = scores.values[0, row[str(native)]].tolist()
+            for topic, value in zip(scores.topics, values, strict=True):
+                yield ir_measures.Metric(query_id=topic, measure=theirs, value=value)
+
+
+def _native(measure: Any) -> Measure:
+    """Ours for theirs: a native measure, or nDCG, ERR or P with parameters that ours has too."""
+    if isinstance(measure, NativeMeasure):
+        return measure.native
+    return measure_class(str(measure.NAME))(**measure.params)
+
+
+def _columns(data: Any, value: str) -> Any:
+    """A table cut to the columns that ir-measures reads, lest another of its columns be taken for one of them."""
+    wanted = ["query_id", "doc_id", value]
+    if not hasattr(data, "itertuples") or any(name not in data.columns for name in wanted):
+        return data
+    return data[[*wanted, *(name for name in ("sample",) if name in data.columns)]]
+
+
+class NativeProvider(their_providers.Provider):
+    """Computes the measures in `names`, under the task in force (`fairevals.task`)."""
+
+    NAME = NAME
+
+    def __init__(self, names: Mapping[str, Any]) -> None:
+        super().__init__()
+        self._names = dict(names)
+        self.SUPPORTED_MEASURES = list(self._names.values())
+
+    def supports(self, measure: Any) -> bool:
+        """Whether it is one of `names`, with parameters that the native measure has."""
+        measure.validate_params()
+        if measure.NAME not in self._names:
+            return False
+        known = {"cutoff", *(f.name for f in measure_class(measure.NAME).parameters())}
+        return set(measure.params) <= known
+
+    def _evaluator(self, measures: Iterable[Any], qrels: Any) -> NativeEvaluator:
+        return NativeEvaluator(measures, qrels)
+
+
+def register() -> None:
+    """Add what ir-measures lacks: the names, a provider at the end of its pipeline, and `ir_measures.fairevals`.
+
+    nDCG, ERR and P stay ir-measures' own there. This package's come by asking its provider:
+    `ir_measures.fairevals.calc_aggregate([ir_measures.ERR@20], qrels, run)`.
+    """
+    if NAME in their_providers.registry:
+        return
+    known = their_measures.registry
+    everything = {name: known[name] if name in known else _declare(name) for name in INDEX}
+    ours = {name: measure for name, measure in everything.items() if isinstance(measure, NativeMeasure)}
+    for name, measure in ours.items():
+        their_measures.register(measure)
+        setattr(ir_measures, name, measure)
+    asked_by_name = NativeProvider(everything)
+    their_providers.register(asked_by_name)
+    setattr(ir_measures, NAME, asked_by_name)
+    ir_measures.DefaultPipeline.providers.append(NativeProvider(ours))
+
+
+register()

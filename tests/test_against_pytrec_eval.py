@@ -1,0 +1,117 @@
+"""Utility measures agree with trec_eval, as pytrec_eval wraps it, on thousands of random small topics.
+
+Where they differ it is by design: a topic without a relevant document has no nDCG and no AP here, and a judged
+topic that a run leaves out counts with 0.
+"""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+import pytrec_eval
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import fairevals as fe
+
+CUTOFFS = (1, 3, 5, 10)
+NAMES = {"nDCG": "ndcg", "AP": "map", "RR": "recip_rank"}
+NAMES |= {f"nDCG@{k}": f"ndcg_cut_{k}" for k in CUTOFFS}
+NAMES |= {f"P@{k}": f"P_{k}" for k in CUTOFFS}
+MEASURES = [
+    f"ndcg_cut.{','.join(map(str, CUTOFFS))}",
+    f"P.{','.join(map(str, CUTOFFS))}",
+    "ndcg",
+    "map",
+    "recip_rank",
+]
+
+docs = st.sampled_from([f"{prefix}{number}" for prefix in ("d", "d-", "D", "é") for number in range(5)])
+# Exact in float32, as which trec_eval compares scores: few different ones, so that many documents tie.
+scores = st.sampled_from([3.0, 2.5, 2.0, 1.0, 0.5, 0.0, -0.0, -1.0, -2.5])
+topics = st.sampled_from([f"q{number}" for number in range(1, 25)])
+runs = st.dictionaries(
+    topics, st.dictionaries(docs, scores, min_size=1, max_size=16), min_size=8, max_size=24
+)
+grades = st.sampled_from([-2, -1, 0, 0, 1, 1, 2, 3])
+judgements = st.dictionaries(
+    topics, st.dictionaries(docs, grades, min_size=1, max_size=12), min_size=8, max_size=24
+)
+
+
+def values(run, qrels, measures):
+    found = fe.evaluate(run, qrels, measures, per_topic=True)
+    return {(row.topic, row.measure): row.value for row in found.itertuples()}
+
+
+@settings(max_examples=200)
+@given(runs, judgements)
+def test_every_topic_agrees(run, qrels):
+    ours = values(run, qrels, NAMES)
+    # Negative grades can make trec_eval's C code write outside its arrays; to these measures they are as good as 0.
+    tame = {topic: {doc: max(grade, 0) for doc, grade in judged.items()} for topic, judged in qrels.items()}
+    theirs = pytrec_eval.RelevanceEvaluator(tame, MEASURES).evaluate(run)
+    assert {topic for topic, _ in ours} == {*qrels, "all"}
+    for topic, judged in qrels.items():
+        has_relevant = any(grade > 0 for grade in judged.values())
+        for name, theirs_name in NAMES.items():
+            value = ours[topic, name]
+            if not has_relevant and name.startswith(("nDCG", "AP")):
+                assert math.isnan(value)
+                assert topic not in theirs or theirs[topic][theirs_name] == 0
+            elif topic not in run:
+                assert value == 0
+            else:
+                assert value == pytest.approx(theirs[topic][theirs_name], abs=1e-9), (topic, name)
+    for name in NAMES:
+        defined = [ours[topic, name] for topic in qrels if not math.isnan(ours[topic, name])]
+        mean = math.fsum(defined) / len(defined) if defined else math.nan
+        assert ours["all", name] == pytest.approx(mean, abs=1e-12, nan_ok=True)
+
+
+def _ndcg_slowly(run, qrels, cutoff):
+    """As the paper has it, with gain 2^g−1, one document after the other."""
+    order = sorted(run, key=lambda doc: (run[doc], doc.encode()), reverse=True)[:cutoff]
+    gains = [2 ** max(qrels.get(doc, 0), 0) - 1 for doc in order]
+    ideal = sorted((2 ** max(grade, 0) - 1 for grade in qrels.values()), reverse=True)[:cutoff]
+
+    def discounted(worth):
+        return sum(gain / math.log2(rank + 1) for rank, gain in enumerate(worth, 1))
+
+    return discounted(gains) / discounted(ideal) if discounted(ideal) else math.nan
+
+
+@settings(max_examples=40)
+@given(runs, judgements, st.sampled_from([None, 1, 4, 10]))
+def test_exponential_gain(run, qrels, cutoff):
+    name = "nDCG(dcg='exp-log2')" + (f"@{cutoff}" if cutoff else "")
+    ours = values(run, qrels, [name])
+    for topic, judged in qrels.items():
+        expected = _ndcg_slowly(run.get(topic, {}), judged, cutoff)
+        assert ours[topic, name] == pytest.approx(expected, abs=1e-12, nan_ok=True)
+
+
+def test_one_topic_by_hand():
+    """Ties go to the higher id; the judged document that was not found still counts in the ideal."""
+    run = {"q": {"a": 1.0, "b": 1.0, "c": 2.0, "d": 0.5}}
+    qrels = {"q": {"a": 2, "b": 1, "c": -1, "e": 3}}
+    ours = values(run, qrels, ["nDCG@2", "nDCG", "P@2", "AP", "RR"])
+    ranked = [0, 1, 2, 0]  # c (negative), b, a, d (unjudged)
+    dcg = [sum(g / math.log2(k + 1) for k, g in enumerate(ranked[:n], 1)) for n in (2, 4)]
+    ideal = [sum(g / math.log2(k + 1) for k, g in enumerate([3, 2, 1][:n], 1)) for n in (2, 3)]
+    assert ours["q", "nDCG@2"] == pytest.approx(dcg[0] / ideal[0], abs=1e-15)
+    assert ours["q", "nDCG"] == pytest.approx(dcg[1] / ideal[1], abs=1e-15)
+    assert ours["q", "P@2"] == 0.5
+    assert ours["q", "AP"] == pytest.approx((1 / 2 + 2 / 3) / 3)
+    assert ours["q", "RR"] == 0.5
+
+
+def test_very_negative_grades_do_no_harm():
+    """TREC's web tracks judge spam -2. Handed on as it is, it crashes pytrec_eval sooner or later."""
+    qrels = {str(topic): {"a": -2, "b": 1, "c": -30} for topic in range(50)}
+    qrels |= {f"spam{topic}": {"a": -1, "c": -2} for topic in range(50)}
+    run = {topic: {"a": 3.0, "b": 2.0, "c": 1.0} for topic in qrels}
+    for _ in range(40):
+        found = fe.evaluate(run, qrels, ["AP", "RR", "Bpref"])
+        assert found.value.tolist() == [0.5, 0.25, 1.0]
