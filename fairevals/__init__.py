@@ -11,12 +11,15 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from fairevals.ecosystem.hook import offer_measures
+
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
     from fairevals.collection.groups import Attribute
     from fairevals.collection.qrels import Qrels, read_qrels
     from fairevals.collection.run import Run, read_run
+    from fairevals.ecosystem.context import task
     from fairevals.errors import FairevalsError, InputError, UsageError
     from fairevals.io.task import Task, read_task
     from fairevals.measures import parse_measure
@@ -37,6 +40,7 @@ _HOMES = {
     "Task": "io.task",
     "read_task": "io.task",
     "parse_measure": "measures",
+    "task": "ecosystem.context",
     "PlackettLuce": "policy.plackett_luce",
 }
 
@@ -55,6 +59,7 @@ __all__ = [
     "read_qrels",
     "read_run",
     "read_task",
+    "task",
 ]
 
 
@@ -66,3 +71,7 @@ def __getattr__(name: str) -> Any:
 
 def __dir__() -> list[str]:
     return __all__
+
+
+# So that ir-measures knows this package's measures too, whichever of the two is imported first.
+offer_measures()

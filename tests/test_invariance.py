@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 import fairevals as fe
-from fairevals import pipeline
 from fairevals.io.task import Task
+from fairevals.pipeline import expectation, pieces, prepare
 from fairevals.sample import write_sample
 
 UTILITY = ["nDCG@10", "ERR", "iRBU", "P@5", "AP", "RR@10"]
@@ -121,7 +121,7 @@ def test_order_of_topics(case):
 
 def test_two_processes(case, monkeypatch):
     policy, run, qrels, attribute, folder, base = case
-    monkeypatch.setattr(pipeline, "CELLS", 70 << 8)  # so that both have blocks of the one run
+    monkeypatch.setattr(pieces, "CELLS", 70 << 8)  # so that both have blocks of the one run
     assert Scored(folder, run, qrels, attribute, policy, jobs=2) == base
 
 
@@ -134,14 +134,14 @@ def test_compression(case, compress):
 @pytest.mark.parametrize("cells", [1, 70, 300])
 def test_cut_of_blocks(case, cells, monkeypatch):
     policy, run, qrels, attribute, folder, base = case
-    blocks, seen = pipeline.blocks, []
+    blocks, seen = prepare.blocks, []
 
     def tiny(*args, **options):
         for block in blocks(*args, **{**options, "cells": cells}):
             seen.append(len(block.topics))
             yield block
 
-    monkeypatch.setattr(pipeline, "blocks", tiny)
+    monkeypatch.setattr(prepare, "blocks", tiny)
     assert Scored(folder, run, qrels, attribute, policy) == base
     assert sum(seen) == 14
     assert len(seen) > 1
@@ -149,7 +149,7 @@ def test_cut_of_blocks(case, cells, monkeypatch):
 
 def test_cut_of_samples(case, monkeypatch):
     policy, run, qrels, attribute, folder, base = case
-    monkeypatch.setattr(pipeline, "CELLS_OF_SAMPLES", 500)
+    monkeypatch.setattr(expectation, "CELLS_OF_SAMPLES", 500)
     assert Scored(folder, run, qrels, attribute, policy) == base
 
 

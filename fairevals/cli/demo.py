@@ -24,32 +24,53 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Make the sample if need be, score it, print the leaderboard and write it down."""
+    """Make the sample if need be, report on it, print the leaderboard and what to try next."""
     from fairevals import leaderboard
+    from fairevals.errors import UsageError, shown
     from fairevals.io.out import render
-    from fairevals.io.streams import written
-    from fairevals.pipeline import Plan, load_collection, score
+    from fairevals.pipeline import Plan, load_collection
+    from fairevals.report.folder import check_folder
+    from fairevals.report.gather import Wish, gather
+    from fairevals.report.write import write_report
 
     out = Path(args.output)
+    check_folder(out)
     data = Path(args.data) if args.data else out
     if not args.data:
         from fairevals.sample import write_sample
 
         write_sample(data)
     task, runs = data / "qrels" / "task.toml", sorted((data / "runs").glob("*.run"))
+    if not runs:
+        raise UsageError(f"there is no run in {shown(str(data / 'runs'), 200)}")
     collection = load_collection(task)
-    scores = score(
-        [str(path) for path in runs], collection, Plan.of(collection), progress=common.progress("scoring")
+    plan = Plan.of(collection)
+    names = [path.stem for path in runs]
+    wish = Wish(
+        baseline=names.index("bm25") if "bm25" in names else None,
+        references=tuple(place for place, name in enumerate(names) if is_reference(name)),
     )
-    with written(out / "scores.csv") as file:
-        file.write(render(leaderboard.long_table(scores, per_topic=True), "csv"))
-    with written(out / "index.html") as file:
-        file.write(leaderboard.page(scores, collection.task.name))
-    common.emit(render(leaderboard.leaderboard(scores), "table"), None)
-    for note in scores.notes:
+    report = gather([str(path) for path in runs], collection, plan, wish, progress=common.progress("scoring"))
+    files = write_report(report, out, force=True)  # it was checked before the sample was put there
+    common.emit(render(leaderboard.leaderboard(report.asked_scores()), "table"), None)
+    for note in report.scores.notes:
         common.say(note)
-    print(f"\nwritten: {out / 'index.html'}, {out / 'scores.csv'}")
     print(
-        f"next:    fairevals score --task {task} {data / 'runs'}/*.run -m \"AWRF(attr='ORIGIN')\" --policy pl"
+        f"\nwritten: {files[0]} (open it in a browser), {out / 'scores.csv'}, {out / 'report.json'}, {out / 'figures'}/"
     )
+    given = f"--task {task} {data / 'runs'}/*.run"
+    print(f"next:    fairevals compare {given} --baseline bm25")
+    print(f"         fairevals score {given} -m \"AWRF(attr='ORIGIN')\" --policy pl")
+    print(f"         fairevals report {given} --policy pl -o my-report")
     return 0
+
+
+def is_reference(name: str) -> bool:
+    """Whether a run of the sample is a reference policy: a random order, or one that was trained.
+
+    >>> is_reference("random"), is_reference("fair-pg-rank-lambda1-seed0"), is_reference("dense")
+    (True, True, False)
+    """
+    from fairevals.training.settings import DEFAULTS
+
+    return name == "random" or any(name == method or name.startswith(f"{method}-") for method in DEFAULTS)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import io
 import os
 import signal
 import sys
@@ -13,7 +14,7 @@ from importlib import import_module
 from typing import NoReturn
 
 from fairevals import __version__
-from fairevals.errors import FairevalsError, UsageError
+from fairevals.errors import FairevalsError, UsageError, shown
 
 COMMANDS = {
     "score": "score runs: utility, exposure and group fairness, a leaderboard or a table",
@@ -21,7 +22,12 @@ COMMANDS = {
     "pool": "the documents that runs have in their first ranks, for judging",
     "exposure": "expected exposure of documents or groups, with merit and target beside it",
     "compare": "compare runs with a baseline: differences, intervals, tests, effect sizes",
+    "report": "one self-contained page, the scores, the figures, and all of it for programs",
+    "train": "train a policy: Fair-PG-Rank, BanditRank or a baseline",
+    "predict": "apply a trained model to new data and write a run",
     "derive": "qrels and memberships from entity annotations",
+    "doctor": "versions, optional parts and limits in force",
+    "completion": "a completion script for bash, zsh or fish",
     "demo": "score the sample task and show the way to everything else",
 }
 """Every command and its one line; the modules are imported only when they are called."""
@@ -44,10 +50,17 @@ def _help() -> str:
     )
 
 
+class _Parser(argparse.ArgumentParser):
+    """Says what is wrong with the words of a command without the control characters that they may have."""
+
+    def error(self, message: str) -> NoReturn:
+        super().error(shown(message, 1000))
+
+
 def make_parser(command: str) -> argparse.ArgumentParser:
     """The parser of one command."""
     module = import_module(f"fairevals.cli.{command}")
-    parser = argparse.ArgumentParser(
+    parser = _Parser(
         prog=f"fairevals {command}",
         description=module.SUMMARY,
         epilog=f"example:\n{module.EXAMPLE}",
@@ -88,6 +101,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     ):  # not in the main thread: whoever calls us there has handlers of their own
         signal.signal(signal.SIGTERM, _stop)
     warnings.showwarning = _say_warning
+    if isinstance(sys.stdout, io.TextIOWrapper):  # a name that the terminal's encoding lacks is no reason to fail
+        sys.stdout.reconfigure(errors="backslashreplace")
     try:
         args = make_parser(words[0]).parse_args(words[1:])
         code: int = args.run(args)
@@ -99,10 +114,23 @@ def main(argv: Sequence[str] | None = None) -> int:
         print("fairevals: interrupted", file=sys.stderr)
         return 130
     except BrokenPipeError:
-        # The reader (`head`, say) has seen enough. Python would complain once more when it closes stdout.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _give_up_output()  # the reader (`head`, say) has seen enough
         return 0
     except OSError as error:
-        print(f"fairevals: error: {error.filename or 'output'}: {error.strerror or error}", file=sys.stderr)
+        what = shown(str(error.filename or "output"), 300)
+        print(f"fairevals: error: {what}: {shown(str(error.strerror or error), 200)}", file=sys.stderr)
+        _give_up_output()
+        return 1
+    except MemoryError:
+        print("fairevals: error: there is not enough memory for this", file=sys.stderr)
         return 1
     return code
+
+
+def _give_up_output() -> None:
+    """Send what is left of standard output nowhere, or Python would fail and complain once more at the end."""
+    try:
+        sys.stdout.flush()
+    except (OSError, ValueError):
+        with contextlib.suppress(OSError, ValueError):
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

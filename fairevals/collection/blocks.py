@@ -11,6 +11,7 @@ from fairevals.collection.groups import Attribute
 from fairevals.collection.qrels import Qrels, in_order
 from fairevals.collection.run import Run
 from fairevals.collection.views import AttributeView, Ranked
+from fairevals.errors import InputError, Place, shown
 from fairevals.ids import Ids, keys
 from fairevals.typing import Bools, Floats, Ints
 
@@ -189,7 +190,11 @@ def blocks(
         labels = {label: i for i, label in enumerate(in_order({sample for _, sample in run.lists}))}
         label_of_list = np.array([labels[sample] for _, sample in run.lists], dtype=np.int64)
         lists = _Lists(topic_of_list, label_of_list, list_of, rank, cell[place[inverse]])
-    for start, stop in _cuts(rows, lists, len(qrels.topics), cells):
+    if lists is not None:
+        _check_samples(lists, run, qrels)
+    judged = np.diff(qrels.offsets)
+    judged = np.minimum(judged, wanted.depth) if wanted.depth is not None else judged
+    for start, stop in _cuts(rows, lists, judged, cells):
         yield _block(rows, cell, lists, start, stop, qrels, attributes, wanted, max_grade, utility_weight)
 
 
@@ -222,13 +227,30 @@ def _with_judged(
     return _Rows(topic[order], docs.take(order), scores[order], grades[order], retrieved[order]), place
 
 
-def _cuts(rows: _Rows, lists: _Lists | None, topics: int, cells: int) -> Iterator[tuple[int, int]]:
+def _sizes(lists: _Lists, topics: int) -> tuple[Ints, Ints]:
+    """How many samples each topic has, and how many documents the longest of them."""
+    deepest = np.zeros(topics, dtype=np.int64)
+    np.maximum.at(deepest, lists.topic[lists.of_row], lists.rank + 1)
+    return np.bincount(lists.topic[lists.topic >= 0], minlength=topics), deepest
+
+
+def _check_samples(lists: _Lists, run: Run, qrels: Qrels) -> None:
+    """Raise where a small file would take very much memory: many samples, and one that is far longer."""
+    samples, deepest = _sizes(lists, len(qrels.topics))
+    lines = np.bincount(lists.topic[lists.of_row], minlength=len(qrels.topics))
+    wasteful = np.flatnonzero(samples * deepest > np.maximum(16 * lines, 1 << 24))
+    if wasteful.size:
+        topic = int(wasteful[0])
+        found = f"{samples[topic]} samples of topic {shown(qrels.topics[topic])!r}, one with {deepest[topic]} documents"
+        raise InputError(Place(run.source), found, "samples of similar length")
+
+
+def _cuts(rows: _Rows, lists: _Lists | None, judged: Ints, cells: int) -> Iterator[tuple[int, int]]:
     """Ranges of topics whose padded arrays have at most `cells` cells (or one topic)."""
-    counts = np.bincount(rows.topic, minlength=topics)
+    topics = judged.size
+    counts = np.maximum(np.bincount(rows.topic, minlength=topics), judged)
     if lists is not None:
-        samples = np.bincount(lists.topic[lists.topic >= 0], minlength=topics)
-        deepest = np.zeros(topics, dtype=np.int64)
-        np.maximum.at(deepest, lists.topic[lists.of_row], lists.rank + 1)
+        samples, deepest = _sizes(lists, topics)
         counts = np.maximum(counts, samples * deepest)
     start, widest = 0, 0
     for topic, count in enumerate(counts.tolist()):

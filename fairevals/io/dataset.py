@@ -17,6 +17,7 @@ from fairevals.errors import InputError, Place, UsageError, shown
 from fairevals.ids import PAD_FRONT, Ids, padded_buffer
 from fairevals.io.runs import RunColumns, _Builder, _numbers, _Suspicious
 from fairevals.io.streams import Limits
+from fairevals.io.tables import check_parquet
 from fairevals.typing import Floats
 
 PART_ROWS = 1 << 18
@@ -84,6 +85,7 @@ def open_dataset(folder: str | os.PathLike[str]) -> Part:
 def with_topics(fragment: Fragment) -> Fragment:
     """The same, after a look at nothing but its column of topics."""
     with _opened(fragment) as file:
+        check_parquet(fragment.path, fragment.path, Limits.current().bytes)
         rows = file.metadata.num_rows
         constant = fragment.constant("topic")
         if constant is not None:

@@ -13,7 +13,7 @@ import numpy as np
 from fairevals.errors import InputError, Place, shown
 from fairevals.ids import PAD_BACK, PAD_FRONT, Ids, Index, padded_buffer
 from fairevals.io.decimals import NUMBER, parse_decimals
-from fairevals.io.streams import Source
+from fairevals.io.streams import Limits, Source
 from fairevals.io.tokens import NEWLINE, RETURN, SPACE, TAB, Irregular
 from fairevals.typing import Array, Bytes, Floats, Ints
 
@@ -70,9 +70,12 @@ def read_letor(what: str | os.PathLike[str] | bytes, dtype: type[np.floating] = 
     codes: dict[str, int] = {}
     parts: list[_Part] = []
     topic_of: list[Ints] = []
+    rows = most = 0
     try:
         for chunk in source.chunks():
             part = _read_chunk(chunk, dtype)
+            rows, most = rows + len(part.docs), max(most, part.features.shape[1])
+            _check_size(rows, most, dtype)
             if len(part.docs) == 0:
                 continue
             firsts = np.flatnonzero(~part.topic.repeats())
@@ -81,6 +84,8 @@ def read_letor(what: str | os.PathLike[str] | bytes, dtype: type[np.floating] = 
             parts.append(_Part(Ids.of(()), part.docs, part.grades, part.features))
     except Irregular:
         _explain(source, dtype)
+    except _TooLarge as much:
+        raise InputError(Place(source.name), f"{much} bytes", "less (FAIREVALS_MAX_BYTES)") from None
     if not parts:
         raise InputError(Place(source.name), "no line", EXPECTED)
     return _together(source, list(codes), np.concatenate(topic_of), parts, dtype)
@@ -174,12 +179,23 @@ def _features(buffer: Bytes, start: Ints, end: Ints, row: Ints, rows: int, dtype
         cells = np.sort(row * MOST_FEATURES + column)
         if np.any(cells[1:] == cells[:-1]):
             raise Irregular
+    _check_size(rows, int(column.max()) + 1, dtype)
     features = np.zeros((rows, int(column.max()) + 1), dtype)
     with np.errstate(over="ignore"):
         features[row, column] = value
     if not np.isfinite(features).all():
         raise Irregular
     return features
+
+
+class _TooLarge(Exception):  # noqa: N818 -- becomes an `InputError` where the file's name is known
+    """Rows of few bytes that would take very many with all their features."""
+
+
+def _check_size(rows: int, features: int, dtype: type[np.floating]) -> None:
+    size = rows * features * np.dtype(dtype).itemsize
+    if size > Limits.current().bytes:
+        raise _TooLarge(f"{rows} rows of {features} features, {size}")
 
 
 def _whole_numbers(buffer: Bytes, start: Ints, end: Ints) -> Ints:

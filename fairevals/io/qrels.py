@@ -132,16 +132,15 @@ def columns_of_frame(frame: pd.DataFrame, name: str) -> QrelsColumns:
     for needed in ("topic", "doc", "grade"):
         if needed not in frame.columns:
             raise InputError(
-                Place(name), f"columns {', '.join(map(str, frame.columns))}", "topic, doc, grade"
+                Place(name), f"columns {shown(', '.join(map(str, frame.columns)), 200)}", "topic, doc, grade"
             )
     import pandas as pd
 
     grades = pd.to_numeric(frame["grade"], errors="coerce").to_numpy(dtype=np.float64, na_value=np.nan)
     bad = np.flatnonzero(~np.isfinite(grades))
     if bad.size:
-        raise InputError(
-            Place(name, int(bad[0]) + 1), f"grade {frame['grade'].iloc[int(bad[0])]!r}", "a number"
-        )
+        wrong = shown(repr(frame["grade"].iloc[int(bad[0])]))
+        raise InputError(Place(name, int(bad[0]) + 1), f"grade {wrong}", "a number")
     lines = range(1, len(frame) + 1)
     codes, topics = pd.factorize(np.array(identifiers(frame, "topic", name, lines).texts(), dtype=object))
     docs = identifiers(frame, "doc", name, lines)

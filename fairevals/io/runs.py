@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from fairevals.errors import InputError, Place
+from fairevals.errors import InputError, Place, shown
 from fairevals.ids import Ids, keys
 from fairevals.io.check import Rules, is_header, is_sysdesc, raise_first
 from fairevals.io.decimals import parse_decimals
@@ -150,7 +150,7 @@ class _Suspicious(Irregular):
 
 
 def _trec(source: Source, builder: _Builder, samples: bool, columns: int) -> RunColumns:
-    tag, first = Path(source.name).name if columns == 3 else "", True
+    tag, first = _tag(source) if columns == 3 else "", True
     for chunk in source.chunks():
         if first:
             line, _, rest = chunk.lstrip().partition(b"\n")
@@ -169,6 +169,11 @@ def _trec(source: Source, builder: _Builder, samples: bool, columns: int) -> Run
         sample = tokens.column(1) if samples or columns == 3 else None
         builder.add(tokens.column(0), sample, tokens.column(2), scores)
     return builder.finished(source.name, tag)
+
+
+def _tag(source: Source) -> str:
+    """The file's name; bytes of it that are no text are escaped, since a tag is written and printed."""
+    return Path(source.name).name.encode("utf-8", "backslashreplace").decode()
 
 
 def _body(source: Source) -> list[bytes]:
@@ -221,7 +226,7 @@ def _table(source: Source, order: str, samples: bool, depth: int | None) -> RunC
     return columns_of_frame(
         frame,
         source.name,
-        tag=Path(source.name).name.split(".")[0],
+        tag=_tag(source).split(".")[0],
         order=order,
         samples=samples,
         depth=depth,
@@ -242,7 +247,7 @@ def columns_of_frame(
     for needed in ("topic", "doc", "score"):
         if needed not in frame.columns:
             raise InputError(
-                Place(name), f"columns {', '.join(map(str, frame.columns))}", "topic, doc, score[, sample]"
+                Place(name), f"columns {_names(frame)}", "topic, doc, score[, sample]"
             )
     lines = (frame.index.to_numpy() if header_lines else np.arange(len(frame))) + 1 + header_lines
     topic, docs = (identifiers(frame, column, name, lines.tolist()) for column in ("topic", "doc"))
@@ -261,7 +266,7 @@ def columns_of_frame(
             if row in seen:
                 raise InputError(
                     Place(name, number),
-                    f"document {row[2]!r} a second time in topic {row[0]!r}",
+                    f"document {shown(row[2])!r} a second time in topic {shown(row[0])!r}",
                     f"it once (first in line {seen[row]})",
                 ) from None
             seen[row] = number
@@ -283,5 +288,10 @@ def _numbers(frame: pd.DataFrame, name: str, lines: Ints) -> Floats:
     bad = np.flatnonzero(~np.isfinite(scores))
     if bad.size:
         row = int(bad[0])
-        raise InputError(Place(name, int(lines[row])), f"score {found.iloc[row]!r}", "a finite number")
+        wrong = shown(repr(found.iloc[row]))
+        raise InputError(Place(name, int(lines[row])), f"score {wrong}", "a finite number")
     return scores
+
+
+def _names(frame: pd.DataFrame) -> str:
+    return shown(", ".join(map(str, frame.columns)), 200)

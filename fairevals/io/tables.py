@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import io
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
 from fairevals.errors import InputError, Place, UsageError, shown
 from fairevals.ids import Ids
@@ -12,6 +13,8 @@ from fairevals.io.streams import Source
 
 if TYPE_CHECKING:
     import pandas as pd
+
+MOST_COLUMNS = 1000
 
 
 def identifiers(frame: pd.DataFrame, column: str, name: str, lines: Sequence[int]) -> Ids:
@@ -35,15 +38,52 @@ def _encodes(text: str) -> bool:
     return True
 
 
+def check_parquet(what: Any, name: str, most: int) -> None:
+    """Raise where a parquet file is more than `most` bytes once it is unpacked, or has columns of lists or tables.
+
+    A text that stands in a million rows takes a few bytes of the file: what matters is the sum over rows.
+    """
+    pa, pc, pq = (import_module(f"pyarrow{part}") for part in ("", ".compute", ".parquet"))
+    too_large = InputError(Place(name), f"more than {most} bytes", "less (FAIREVALS_MAX_BYTES)")
+    with pq.ParquetFile(what) as file:
+        metadata, schema = file.metadata, file.schema_arrow
+    nested = [column.name for column in schema if pa.types.is_nested(column.type)]
+    if nested:
+        raise InputError(Place(name), f"the column {shown(nested[0])!r} of lists or tables", "texts and numbers")
+    stored = sum(metadata.row_group(group).total_byte_size for group in range(metadata.num_row_groups))
+    total = max(stored, 8 * metadata.num_rows * len(schema.names))
+    if total > most:
+        raise too_large
+    if metadata.num_rows * stored <= most:  # even if every row had all of it
+        return
+    kinds = (pa.types.is_string, pa.types.is_large_string, pa.types.is_binary, pa.types.is_large_binary)
+    texts = [
+        column.name
+        for column in schema
+        if any(is_kind(getattr(column.type, "value_type", column.type)) for is_kind in kinds)
+    ]
+    with pq.ParquetFile(what, read_dictionary=texts) as file:
+        for batch in file.iter_batches(1 << 16, columns=texts) if texts else ():
+            for column in batch.columns:
+                lengths = pc.binary_length(column.dictionary)
+                total += pc.sum(lengths.take(column.indices)).as_py() or 0
+            if total > most:
+                raise too_large
+
+
 def read_table(source: Source) -> pd.DataFrame:
     """A table with a header, every column as text (parquet keeps its types)."""
     import pandas as pd
 
     try:
         if source.table_suffix == ".parquet":
-            return pd.read_parquet(io.BytesIO(source.read())).reset_index(drop=True)
+            raw = io.BytesIO(source.read())
+            check_parquet(raw, source.name, source.limits.bytes)
+            return pd.read_parquet(raw).reset_index(drop=True)
         data = b"".join(source.chunks())
         header = data.split(b"\n", 1)[0]
+        if max(header.count(b","), header.count(b"\t")) >= MOST_COLUMNS:
+            raise InputError(Place(source.name, 1), f"more than {MOST_COLUMNS} columns", "a few")
         frame = pd.read_csv(
             io.BytesIO(data),
             sep="\t" if b"\t" in header else ",",

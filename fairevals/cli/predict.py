@@ -1,0 +1,68 @@
+"""`fairevals predict`: a trained policy applied to new data."""
+
+from __future__ import annotations
+
+import argparse
+
+from fairevals.cli.common import whole
+
+SUMMARY = "apply a trained policy to data: a run of log-weights, or sampled rankings"
+EXAMPLE = "fairevals predict policies/fair-pg-rank-lambda1-seed0 --data new.letor.gz -o new.run"
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Declare the options."""
+    from fairevals.cli.train import add_groups
+
+    parser.add_argument(
+        "model", metavar="MODEL", help="the folder of a policy, as `fairevals train` wrote it"
+    )
+    parser.add_argument(
+        "--data", required=True, metavar="F", help="LETOR / SVMlight data (- for standard input)"
+    )
+    parser.add_argument(
+        "-o", "--output", default="-", metavar="RUN", help="the run file (default: standard output)"
+    )
+    parser.add_argument(
+        "--samples",
+        type=whole(1),
+        metavar="N",
+        help="write N sampled rankings a topic, not log-weights (lp: 100 by default)",
+    )
+    parser.add_argument("--tag", metavar="TAG", help="tag of the run (default: the policy's name)")
+    add_groups(parser)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Load, predict, write."""
+    import sys
+    import warnings
+    from pathlib import Path
+
+    from fairevals.cli.train import with_groups
+    from fairevals.errors import InputWarning, UsageError, shown
+    from fairevals.io.streams import written
+    from fairevals.training import load_dataset, load_policy, run_lines
+
+    policy = load_policy(args.model)
+    data = load_dataset(args.data)
+    if data.features.shape[1] > policy.model.features:
+        warnings.warn(
+            InputWarning(
+                f"{data.name}: features beyond {policy.model.features}, the last the model knows, are left out"
+            ),
+            stacklevel=2,
+        )
+    (data,) = with_groups([data], args)
+    data = data.with_features(policy.model.features)
+    tag = args.tag or policy.name
+    if tag.split() != [tag]:
+        raise UsageError(f"the tag {shown(tag)!r} has blanks")
+    samples = args.samples or (100 if policy.is_mixture else None)
+    lines = run_lines(policy, data, tag, samples)
+    if args.output == "-":
+        sys.stdout.writelines(lines)
+    else:
+        with written(Path(args.output)) as file:
+            file.writelines(lines)
+    return 0

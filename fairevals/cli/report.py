@@ -1,0 +1,114 @@
+"""`fairevals report`."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from fairevals.cli import common
+
+SUMMARY = (
+    "Write a report: one page that needs nothing else, the scores, the figures, and all of it for programs."
+)
+EXAMPLE = """  fairevals report --task qrels/task.toml runs/*.run --baseline bm25 -o report
+  fairevals report --task my.toml my.run other.run --reference random --trained policies -o report"""
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Declare the options."""
+    common.add_collection(parser)
+    parser.add_argument("runs", nargs="+", metavar="RUN", help="run file, compressed or not")
+    parser.add_argument(
+        "--baseline", metavar="RUN", help="a run file, or the tag of one of the runs (default: the first run)"
+    )
+    parser.add_argument(
+        "--reference",
+        action="append",
+        default=[],
+        dest="references",
+        metavar="TAG",
+        help="the tag of a run that is a reference policy, to be marked as one; more than once for several",
+    )
+    parser.add_argument(
+        "-m",
+        "--measure",
+        action="append",
+        dest="measures",
+        metavar="MEASURE",
+        help="such as nDCG@10 or \"GF(attr='HINDEX')@20\"; more than once for several (default: the task's)",
+    )
+    parser.add_argument(
+        "--test",
+        choices=("ttest", "wilcoxon", "tukey", "bootstrap"),
+        default="ttest",
+        help="against the baseline: paired t-test (default); Wilcoxon signed-rank; randomised Tukey HSD over all "
+        "runs; paired bootstrap",
+    )
+    parser.add_argument(
+        "--correct",
+        choices=("holm", "bh", "none"),
+        help="correction of p over the runs of each measure: Holm (default), Benjamini-Hochberg, none",
+    )
+    parser.add_argument(
+        "--trained",
+        action="append",
+        default=[],
+        metavar="DIR",
+        help="an output folder of `fairevals train`: its policies are shown too; more than once for several",
+    )
+    common.add_policy(parser)
+    common.add_jobs(parser)
+    group = parser.add_argument_group("output")
+    group.add_argument(
+        "-o",
+        "--output",
+        required=True,
+        metavar="DIR",
+        help="folder for index.html, scores.csv, report.json and figures/; an earlier report there is replaced",
+    )
+    group.add_argument(
+        "--force", action="store_true", help="write into a folder that has other things in it, too"
+    )
+
+
+def run(args: argparse.Namespace) -> int:
+    """Score, compute, draw and write."""
+    from fairevals.cli.compare import with_baseline
+    from fairevals.errors import UsageError
+    from fairevals.pipeline import Plan
+    from fairevals.report.folder import check_folder
+    from fairevals.report.gather import Wish, gather
+    from fairevals.report.write import write_report
+
+    folder = Path(args.output)
+    check_folder(folder, force=args.force)  # before the work, not after it
+    if args.test == "tukey" and args.correct in ("holm", "bh"):
+        raise UsageError("--test tukey corrects for all pairs of runs by itself: leave --correct out")
+    collection = common.collection_of(args)
+    plan = Plan.of(collection, args.measures, common.policy_of(args, collection))
+    runs: list[str] = args.runs
+    baseline: int | str | None = args.baseline
+    if args.baseline is not None:
+        runs, place = with_baseline(runs, args.baseline)
+        baseline = args.baseline if place is None else place
+    report = gather(
+        runs,
+        collection,
+        plan,
+        Wish(
+            baseline=baseline,
+            references=tuple(args.references),
+            test=args.test,
+            correction=args.correct,
+            trained=tuple(Path(name) for name in args.trained),
+        ),
+        given=args.measures is not None,
+        qrels=args.qrels,
+        jobs=args.jobs,
+        progress=common.progress("scoring"),
+    )
+    files = write_report(report, folder, force=args.force)
+    for line in report.remarks:
+        common.say(line)
+    print(f"written: {files[0]} and {len(files) - 1} other files")
+    return 0

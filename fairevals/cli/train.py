@@ -1,0 +1,184 @@
+"""`fairevals train`: reference policies for a task's own data."""
+
+from __future__ import annotations
+
+import argparse
+from typing import TYPE_CHECKING, Any
+
+from fairevals.cli.common import add_jobs, progress, say, whole
+
+if TYPE_CHECKING:
+    from fairevals.training import Dataset, SummaryRow
+
+SUMMARY = "train reference policies: for utility, for fairness of exposure, and baselines"
+EXAMPLE = (
+    "fairevals train fair-pg-rank --train train.letor.gz --valid valid.letor.gz --test test.letor.gz "
+    "--groups groups.csv --lambda 0 --lambda 1 --lambda 10 --seeds 5 -o policies"
+)
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Declare the options; those of training come from the settings themselves."""
+    from fairevals.training.methods import METHODS
+    from fairevals.training.settings import Settings
+
+    parser.add_argument(
+        "method", metavar="METHOD", choices=METHODS, help="; ".join(f"{m}: {w}" for m, w in METHODS.items())
+    )
+    data = parser.add_argument_group("data (LETOR / SVMlight: grade qid:ID 1:0.5 … # doc)")
+    data.add_argument("--train", required=True, metavar="F", help="training data")
+    data.add_argument(
+        "--valid", metavar="F", help="validation data: training stops early and returns the best model"
+    )
+    data.add_argument(
+        "--holdout", type=float, metavar="SHARE", help="validate on this share of the training topics"
+    )
+    data.add_argument("--test", metavar="F", help="test data")
+    add_groups(data)
+    out = parser.add_argument_group("output")
+    out.add_argument(
+        "-o", "--output", required=True, metavar="DIR", help="folder for the policies and summary.csv"
+    )
+    out.add_argument("--force", action="store_true", help="write into a folder that is not empty")
+    out.add_argument(
+        "--eval-samples",
+        type=whole(2),
+        default=1000,
+        metavar="N",
+        help="rankings drawn for what is not exact (1000)",
+    )
+    sweep = parser.add_argument_group("sweep: a policy for every λ and seed")
+    sweep.add_argument(
+        "--lambda", dest="lambdas", action="append", type=float, metavar="L", help="weight of the disparity"
+    )
+    sweep.add_argument("--seeds", type=whole(1), metavar="N", help="seeds 0 to N−1 (default 1)")
+    add_jobs(sweep)  # type: ignore[arg-type]
+    group = parser.add_argument_group("training (defaults are the method's)")
+    kinds: dict[str, Any] = {"float": float, "int": whole(0), "str": str}
+    for f in Settings.fields():
+        option = f"--{f.name.replace('_', '-')}"
+        if f.name == "standardise":
+            group.add_argument(
+                "--no-standardise",
+                dest="standardise",
+                action="store_false",
+                default=None,
+                help="take features as they are",
+            )
+        elif f.name != "lam":
+            choices = f.metadata["of"] or None
+            group.add_argument(
+                option,
+                type=kinds[str(f.type)],
+                choices=choices,
+                metavar=None if choices else "X",
+                help=f.metadata["meaning"],
+            )
+
+
+def add_groups(parser: Any) -> None:
+    """--groups and --group-feature."""
+    either = parser.add_mutually_exclusive_group()
+    either.add_argument(
+        "--groups", metavar="F", help="csv or tsv table with columns [topic,] doc, group [, weight]"
+    )
+    either.add_argument(
+        "--group-feature", type=whole(1), metavar="N", help="the feature whose value is the group"
+    )
+
+
+def run(args: argparse.Namespace) -> int:
+    """Read, train, write, and print what was reached."""
+    from fairevals.errors import UsageError, shown
+    from fairevals.training import sweep, write_results
+    from fairevals.training.outputs import check_folder
+    from fairevals.training.settings import Settings
+
+    check_folder(args.output, args.force)
+    if args.seed is not None and args.seeds is not None:
+        raise UsageError("give --seed or --seeds, not both")
+    given = {f.name: getattr(args, f.name, None) for f in Settings.fields() if f.name not in ("lam", "seed")}
+    settings = {name: value for name, value in given.items() if value is not None}
+    Settings.for_method(args.method, **settings)  # wrong settings are told before anything is read
+    splits = _splits(args)
+    executor = None
+    if args.jobs > 1:
+        from concurrent.futures import ProcessPoolExecutor
+
+        executor = ProcessPoolExecutor(args.jobs)
+    try:
+        policies = sweep(
+            args.method,
+            splits["train"],
+            splits.get("valid"),
+            lambdas=args.lambdas or (),
+            seeds=range(args.seeds) if args.seeds else (args.seed or 0,),
+            executor=executor,
+            progress=progress("training"),
+            **settings,
+        )
+    finally:
+        if executor is not None:
+            executor.shutdown(cancel_futures=True)
+    rows = write_results(
+        args.output,
+        policies,
+        splits,
+        samples=args.eval_samples,
+        force=args.force,
+        progress=progress("measuring"),
+    )
+    print(_table(rows, list(splits)[-1]), end="")
+    many = "policy" if len(policies) == 1 else "policies"
+    say(f"wrote {len(policies)} {many} and summary.csv to {shown(args.output, 200)}")
+    return 0
+
+
+def _splits(args: argparse.Namespace) -> dict[str, Dataset]:
+    """The data by name, in the order train, valid, test, all with the same features and groups."""
+    import numpy as np
+
+    from fairevals.errors import UsageError
+    from fairevals.training import load_dataset
+
+    if args.holdout is not None and (args.valid or not 0 < args.holdout < 1):
+        raise UsageError("--holdout is a share between 0 and 1, and goes without --valid")
+    names = [name for name in ("train", "valid", "test") if getattr(args, name)]
+    found = [load_dataset(getattr(args, name)) for name in names]
+    most = max(data.features.shape[1] for data in found)
+    found = with_groups([data.with_features(most) for data in found], args)
+    splits = dict(zip(names, found, strict=True))
+    if args.holdout is not None:
+        data = splits["train"]
+        held = round(args.holdout * len(data))
+        if not 0 < held < len(data):
+            raise UsageError(f"--holdout {args.holdout:g} of {len(data)} topics leaves nothing on one side")
+        order = np.random.default_rng(0).permutation(len(data))
+        test = {"test": splits["test"]} if "test" in splits else {}
+        splits = {
+            "train": data.split(np.sort(order[held:])),
+            "valid": data.split(np.sort(order[:held])),
+            **test,
+        }
+    return splits
+
+
+def with_groups(data: list[Dataset], args: argparse.Namespace) -> list[Dataset]:
+    """The data with the groups that --groups or --group-feature names."""
+    from fairevals.training import groups_from_feature, groups_from_file
+
+    if args.groups:
+        return groups_from_file(data, args.groups)
+    return groups_from_feature(data, args.group_feature) if args.group_feature else data
+
+
+def _table(rows: list[SummaryRow], split: str) -> str:
+    from fairevals.io.out import Table, render
+
+    measures = list(dict.fromkeys(row.measure for row in rows))
+    values: dict[str, dict[str, float]] = {}
+    for row in rows:
+        if row.split == split:
+            values.setdefault(row.policy, {})[row.measure] = row.value
+    cells = tuple((name, *(found.get(m) for m in measures)) for name, found in values.items())
+    return render(Table((f"policy ({split})", *measures), cells), "table", 4)
