@@ -80,28 +80,3 @@ def topic_table(scores: Scores, places: int = 4) -> Table:
         means = [scores.mean(r, m) for m in range(len(scores.measures))]
         rows.append((run, "all", *(_with_se(mean.value, mean.se, places) for mean in means)))
     return Table(("run", "topic", *(f"{m} {m.direction.arrow}" for m in scores.measures)), tuple(rows))
-
-
-def page(scores: Scores, title: str) -> str:
-    """The leaderboard as a plain page that needs nothing else."""
-    from html import escape
-
-    table = leaderboard(scores)
-    head = "".join(f"<th scope=col>{escape(name)}</th>" for name in table.columns)
-    body = [
-        "".join(
-            f"<td>{'<b>' if (r, c) in table.marked else ''}{escape(number(cell, 4) or '–')}</td>"
-            for c, cell in enumerate(row)
-        )
-        for r, row in enumerate(table.rows)
-    ]
-    foot = ["".join(f"<td>{escape(str(cell))}</td>" for cell in row) for row in table.footer]
-    return (
-        "<!doctype html><html lang=en><meta charset=utf-8>"
-        "<meta http-equiv=Content-Security-Policy content=\"default-src 'none'; style-src 'unsafe-inline'\">"
-        f"<title>{escape(title)}</title><style>body{{font:16px system-ui;margin:2rem;color-scheme:light dark}}"
-        "td,th{padding:.3em .8em;text-align:right}td:first-child,th:first-child{text-align:left}</style>"
-        f"<h1>{escape(title)}</h1><table><thead><tr>{head}</thead>"
-        f"<tbody>{''.join(f'<tr>{row}' for row in body)}</tbody>"
-        f"<tfoot>{''.join(f'<tr>{row}' for row in foot)}</tfoot></table></html>\n"
-    )

@@ -18,6 +18,7 @@ from fairevals.report.style import COLOURS, HATCHES, styled
 from fairevals.typing import Floats
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 
@@ -128,54 +129,50 @@ def membership_table(distributions: Sequence[Distribution], at: Sequence[int] = 
     return Table(("run", "attribute", "ranks", *groups), tuple(rows))
 
 
-def along_ranks(distributions: Sequence[Distribution], title: str = "") -> Figure:
+def along_ranks(distributions: Sequence[Distribution], title: str = "", columns: int = 4) -> Figure:
     """Stacked shares of the groups along the ranks, an axes a run, and the target as a bar at the right."""
     from matplotlib.figure import Figure
 
+    columns = min(columns, len(distributions))
+    rows = -(-len(distributions) // columns)
     with styled():
-        figure = Figure(figsize=(1.6 + 2.6 * len(distributions), 3.6))
-        all_axes = figure.subplots(1, len(distributions), sharey=True, squeeze=False)[0]
-        for axes, found in zip(all_axes, distributions, strict=True):
-            ranks = np.arange(1, found.achieved.shape[0] + 1)
-            below = np.zeros(ranks.size)
-            aim = 0.0
-            width = 0.1 * ranks.size
-            for g, group in enumerate(found.groups):
-                colour, hatch = COLOURS[g % len(COLOURS)], HATCHES[g % len(HATCHES)]
-                upper = below + found.achieved[:, g]
-                axes.fill_between(
-                    ranks,
-                    below,
-                    upper,
-                    color=colour,
-                    alpha=0.75,
-                    hatch=hatch,
-                    edgecolor="white",
-                    linewidth=0.3,
-                    label=group,
-                )
-                place = ranks[-1] + 2 * width
-                axes.bar(
-                    place,
-                    found.target[g],
-                    width,
-                    aim,
-                    color=colour,
-                    alpha=0.75,
-                    hatch=hatch,
-                    edgecolor="white",
-                    linewidth=0.3,
-                )
-                below, aim = upper, aim + float(found.target[g])
-            axes.set_xticks(
-                [1, *[int(k) for k in (5, 10, 20, 50, 100) if 1 < k <= ranks[-1]], ranks[-1] + 2 * width]
-            )
-            axes.set_xticklabels([*[str(int(k)) for k in axes.get_xticks()[:-1]], "target"])
-            axes.set(title=found.run, xlabel="first k ranks", ylim=(0, 1), xlim=(1, ranks[-1] + 3 * width))
-            axes.grid(visible=False)
-        all_axes[0].set_ylabel(f"mean membership ({distributions[0].attribute})")
-        handles, labels = all_axes[0].get_legend_handles_labels()
-        figure.legend(handles[::-1], labels[::-1], loc="outside right center", frameon=False)
+        figure = Figure(figsize=(1.6 + 2.6 * columns, 0.6 + 2.9 * rows))
+        all_axes = figure.subplots(rows, columns, sharey=True, squeeze=False).ravel()
+        for number, axes in enumerate(all_axes):
+            if number >= len(distributions):
+                axes.set_axis_off()
+                continue
+            _stacked(axes, distributions[number])
+            if number % columns == 0:
+                axes.set_ylabel(f"mean membership ({shown(distributions[0].attribute, 24)})")
+            if number + columns >= len(distributions):
+                axes.set_xlabel("first k ranks")
+        handles, names = all_axes[0].get_legend_handles_labels()
+        figure.legend(handles[::-1], names[::-1], loc="outside right center", frameon=False)
         if title:
             figure.suptitle(title)
     return figure
+
+
+def _stacked(axes: Axes, found: Distribution) -> None:
+    ranks = np.arange(1, found.achieved.shape[0] + 1)
+    below, aim = np.zeros(ranks.size), 0.0
+    width = 0.1 * ranks.size
+    place = ranks[-1] + 2 * width
+    for g, group in enumerate(found.groups):
+        look: Any = {
+            "facecolor": COLOURS[g % len(COLOURS)],
+            "alpha": 0.75,
+            "hatch": HATCHES[g % len(HATCHES)],
+            "edgecolor": "white",
+            "linewidth": 0.3,
+        }
+        upper = below + found.achieved[:, g]
+        axes.fill_between(ranks, below, upper, label=str(shown(group, 24)), **look)
+        axes.bar(place, found.target[g], width, aim, **look)
+        below, aim = upper, aim + float(found.target[g])
+    ticks = [1, *[k for k in (5, 10, 20, 50, 100) if 1 < k <= ranks[-1]]]
+    axes.set_xticks([*ticks, place], [*map(str, ticks), "target"])
+    axes.set(ylim=(0, 1), xlim=(1, ranks[-1] + 3 * width))
+    axes.set_title(str(shown(found.run, 28)), fontsize=10)
+    axes.grid(visible=False)

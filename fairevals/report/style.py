@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import base64
 import io
-from collections.abc import Iterator
+import re
+import warnings
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,9 +21,22 @@ COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#0
 """Okabe and Ito's palette, which the colour-blind can tell apart."""
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
 """Shapes that go with the colours, for print in black and white."""
-HATCHES = ("", "///", "...", "xxx", "\\\\\\", "+++", "ooo", "---")
+HATCHES = ("", "///", "\\\\\\", "---", "|||", "xxx", "+++", "//--")
+"""Lines only: a pattern of dots makes a large svg."""
+
+INK, PAPER = "#222222", "#ffffff"
+"""Text and background. Embedded in a page they follow its light or dark scheme, and no other colour does."""
 
 _SETTINGS: Any = {
+    "text.color": INK,
+    "axes.edgecolor": INK,
+    "axes.labelcolor": INK,
+    "xtick.color": INK,
+    "ytick.color": INK,
+    "grid.color": "#888888",
+    "hatch.linewidth": 0.4,
+    "figure.facecolor": PAPER,
+    "axes.facecolor": PAPER,
     "font.size": 10.0,
     "axes.spines.top": False,
     "axes.spines.right": False,
@@ -43,14 +59,63 @@ def styled() -> Iterator[None]:
         yield
 
 
+def rendered(figure: Figure, kind: str = "svg") -> bytes:
+    """A figure as the bytes of a file; the same figure gives the same bytes."""
+    out = io.BytesIO()
+    metadata: Any = {"Date": None} if kind == "svg" else None
+    with styled(), warnings.catch_warnings():
+        # Text in an svg stays text, so that a glyph which matplotlib's own font has not is no loss.
+        warnings.filterwarnings("ignore", message=r"(?s).*(Glyph|Matplotlib currently does not support)")
+        figure.savefig(out, format=kind, dpi=150, metadata=metadata)
+    return _PATH.sub(_shorter, out.getvalue()) if kind == "svg" else out.getvalue()
+
+
+_PATH, _DECIMALS = re.compile(rb' d="[^"]*"'), re.compile(rb"(\.\d\d)\d+")
+
+
+def _shorter(path: re.Match[bytes]) -> bytes:
+    """A hundredth of a point is more than anyone sees; the rest is a third of the file."""
+    return _DECIMALS.sub(rb"\1", path[0])
+
+
 def save(figure: Figure, path: Path) -> None:
     """Write a figure as svg, png or pdf, by the file's ending, whole or not at all."""
     kind = path.suffix.lower().removeprefix(".")
     if kind not in ("svg", "png", "pdf"):
         raise UsageError(f"{shown(str(path))}: a figure is written as .svg, .png or .pdf")
-    out = io.BytesIO()
-    metadata = {"Date": None} if kind == "svg" else None
-    with styled():
-        figure.savefig(out, format=kind, dpi=150, metadata=metadata)
+    data = rendered(figure, kind)
     with written_bytes(path) as file:
-        file.write(out.getvalue())
+        file.write(data)
+
+
+_SCHEMES = (
+    "<style>:root{--ink:#222222;--paper:#ffffff}"
+    "@media (prefers-color-scheme:dark){:root{--ink:#d7dae0;--paper:#1b1e24}}</style>"
+)
+
+
+def data_uri(svg: bytes) -> str:
+    """An svg of `rendered` as the address of an image that follows the reader's light or dark scheme."""
+    text = svg.decode()
+    text = text[text.index("<svg") :]
+    for colour, name in ((INK, "ink"), ("#000000", "ink"), (PAPER, "paper")):
+        for what in ("fill", "stroke"):
+            text = text.replace(f"{what}: {colour}", f"{what}: var(--{name})")
+    end = text.index(">") + 1
+    data = (text[:end] + _SCHEMES + text[end:]).encode()
+    return "data:image/svg+xml;base64," + base64.b64encode(data).decode("ascii")
+
+
+def labels(names: Sequence[str], most: int = 24) -> list[str]:
+    """Short texts that tell the names apart in a figure, safe to draw.
+
+    >>> labels(["bm25", "a" * 30 + "1", "a" * 30 + "2"], 8)
+    ['bm25', 'aaaaaaa…', 'aaaaaaa… (2)']
+    """
+    found: list[str] = []
+    seen: dict[str, int] = {}
+    for name in names:
+        text = str(shown(name, most))
+        seen[text] = seen.get(text, 0) + 1
+        found.append(text if seen[text] == 1 else f"{text} ({seen[text]})")
+    return found

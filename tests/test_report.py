@@ -1,0 +1,549 @@
+"""The report: structure, self-containedness, escaping, and the folder it is written into."""
+
+from __future__ import annotations
+
+import csv
+import json
+import math
+import re
+import subprocess
+import sys
+from pathlib import Path
+from xml.etree import ElementTree
+
+import numpy as np
+import pytest
+from report_cases import HOSTILE, MEASURES, Page, make, write_task
+
+from fairevals.cli.report import configure
+from fairevals.cli.report import run as run_report
+from fairevals.collection.groups import Attribute
+from fairevals.errors import FairevalsError, InputError, UsageError
+from fairevals.io.task import PolicySpec, Task
+from fairevals.measures import parse_measure
+from fairevals.pipeline import Plan, load_collection
+from fairevals.report import folder as folder_module
+from fairevals.report.board import board
+from fairevals.report.folder import FORMAT, check_folder, write_folder
+from fairevals.report.gather import PANELS, Wish, gather
+from fairevals.report.merits import exposure_by_merit
+from fairevals.report.page import page_data
+from fairevals.report.roles import role
+from fairevals.report.style import data_uri, labels
+from fairevals.report.topics import drivers, tipping
+from fairevals.report.tradeoff import pareto
+from fairevals.report.trained import read_summaries
+from fairevals.report.write import write_report
+from fairevals.scores import Scores
+from fairevals.stats import pair
+
+TOP = Path(__file__).resolve().parent.parent
+
+
+@pytest.fixture(scope="module")
+def sample(tmp_path_factory):
+    """A report on four runs, with the page parsed."""
+    place = tmp_path_factory.mktemp("sample")
+    topics = [f"q{i}" for i in range(12)]
+    task, files = write_task(place / "task", ["weak", "middle", "strong", "best"], topics)
+    assert make(task, files, place / "out", "--baseline", "middle", "--reference", "weak") == 0
+    return place / "out"
+
+
+@pytest.fixture(scope="module")
+def page(sample):
+    return Page((sample / "index.html").read_text(encoding="utf-8"))
+
+
+@pytest.fixture(scope="module")
+def record(sample):
+    return json.loads((sample / "report.json").read_text(encoding="utf-8"))
+
+
+def test_all_files_are_there(sample, record):
+    names = {str(path.relative_to(sample)) for path in sample.rglob("*") if path.is_file()}
+    assert names == {"index.html", "scores.csv", "report.json", *record["figures"]}
+    assert {"figures/tradeoff.svg", "figures/topics.svg", "figures/agreement.svg"} <= names
+    for name in record["figures"]:
+        assert ElementTree.parse(sample / name).getroot().tag.endswith("svg")
+
+
+def test_the_page_asks_nothing_of_anyone(page):
+    for tag, attributes in page.elements:
+        for name, value in attributes.items():
+            if name in ("src", "srcset", "data", "poster", "action", "background", "href", "xlink:href"):
+                assert value.startswith(("data:image/svg+xml;base64,", "#")), (tag, name, value[:80])
+            assert not name.startswith("on"), (tag, name)
+            assert name != "style", tag  # the policy forbids it
+    assert not [
+        tag for tag, _ in page.elements if tag in ("link", "iframe", "object", "embed", "base", "form")
+    ]
+
+
+def test_the_policy_allows_only_what_the_page_has(sample, page):
+    policy = next(m["content"] for m in page.all("meta") if m.get("http-equiv") == "Content-Security-Policy")
+    assert "default-src 'none'" in policy and "unsafe" not in policy and "http" not in policy
+    text = (sample / "index.html").read_text(encoding="utf-8")
+    import base64
+    import hashlib
+
+    def digest(part):
+        return "'sha256-" + base64.b64encode(hashlib.sha256(part.encode()).digest()).decode() + "'"
+
+    style = re.search(r"<style>(.*?)</style>", text, re.S)[1]
+    script = re.search(r"<script>(.*?)</script>", text, re.S)[1]
+    assert digest(style) in policy and digest(script) in policy
+
+
+def test_every_figure_has_an_alternative_text(page, record):
+    images = page.all("img")
+    assert len(images) == len(record["figures"])
+    for image in images:
+        assert len(image["alt"]) > 40
+    for svg in page.all("svg"):
+        assert svg.get("aria-label") or svg.get("aria-hidden") == "true"
+
+
+def test_headings_are_buttons_and_say_how_they_sort(page):
+    heads = [h for h in page.all("th") if "data-best" in h]
+    assert [h["data-best"] for h in heads] == [
+        *("ascending", "descending", "descending", "descending", "ascending", "other")
+    ]
+    assert [h.get("aria-sort") for h in heads].count("descending") == 1
+    names = [e for e in page.elements if e[0] == "button"]
+    assert len(names) == len(heads)
+
+
+def test_ids_are_unique_and_links_lead_somewhere(page):
+    ids = [attributes["id"] for _, attributes in page.elements if "id" in attributes]
+    assert len(ids) == len(set(ids))
+    for link in page.all("a"):
+        assert link["href"].removeprefix("#") in ids
+
+
+def test_the_page_says_what_was_scored_and_how(page, record):
+    assert "A <b>bold</b> task" in page.text
+    for file in record["files"]:
+        assert file["name"] in page.text and file["sha256"] in page.text
+    assert [f["role"] for f in record["files"]][:3] == ["task", "qrels", "memberships of G"]
+    for word in ("randomised Tukey HSD", "95 %", "Seed", "numpy", "baseline", "reference", "trec_eval"):
+        assert word in page.text
+    for name in MEASURES:
+        assert parse_measure(name).formula in page.text
+        assert parse_measure(name).source in page.text
+
+
+def test_hashes_are_those_of_the_files(sample, record):
+    import hashlib
+
+    task = sample.parent / "task"
+    for file in record["files"]:
+        assert file["sha256"] == hashlib.sha256((task / file["name"]).read_bytes()).hexdigest()
+        assert "/" not in file["name"]
+
+
+def test_scores_have_a_row_a_topic_and_the_means(sample, record):
+    with (sample / "scores.csv").open(encoding="utf-8") as file:
+        rows = list(csv.DictReader(file))
+    assert list(rows[0]) == ["run", "topic", "measure", "value", "se"]
+    assert len(rows) == 4 * 5 * 13
+    means = {(r["run"], r["measure"]): float(r["value"]) for r in rows if r["topic"] == "all"}
+    for mean in record["means"]:
+        assert means[mean["run"], mean["measure"]] == pytest.approx(mean["value"], abs=1e-12)
+
+
+def test_record_has_all_parts(record):
+    assert record["format"] == FORMAT
+    assert record["baseline"] == "middle" and record["references"] == ["weak"]
+    assert record["leaderboard"][0] == "best"
+    assert {row["run"] for row in record["comparisons"]} == {"weak", "strong", "best"}
+    assert {m["name"] for m in record["measures"]} == set(record["correlations"]["measures"])
+    assert all(mean["letters"] for mean in record["means"])
+    assert "NaN" not in json.dumps(record)
+    for front in record["fronts"]:
+        assert front["runs"]
+
+
+def test_the_same_report_is_the_same_bytes(sample, tmp_path):
+    task, files = sample.parent / "task" / "task.toml", sorted((sample.parent / "task").glob("*.run"))
+    make(task, [str(f) for f in files], tmp_path, "--baseline", "middle", "--reference", "weak")
+    for path in sample.rglob("*"):
+        if path.is_file():
+            assert (tmp_path / path.relative_to(sample)).read_bytes() == path.read_bytes(), path
+
+
+def test_hostile_names_are_text_everywhere(tmp_path):
+    topics = [f"{name}{i}" for i, name in enumerate(HOSTILE)]
+    task, files = write_task(tmp_path / "task", HOSTILE, topics)
+    assert make(task, files, tmp_path / "out") == 0
+    text = (tmp_path / "out" / "index.html").read_text(encoding="utf-8")
+    found = Page(text)
+    assert len(found.all("script")) == 2  # ours, and the data
+    assert not [image for image in found.all("img") if not image["src"].startswith("data:")]
+    assert not [a for _, a in found.elements if any(name.startswith("on") for name in a)]
+    assert text.count("</script") == 2
+    for name in HOSTILE:  # the tooltip of the leaderboard has all of it
+        assert name in [th.get("title") for th in found.all("th")], name[:30]
+    assert "<script>alert(1)</script>" in found.text and "{{7*7}}" in found.text
+    assert "\u202e" not in found.text and "\\u202e" in found.text
+    data = json.loads(found.scripts[0])
+    assert len(data["runs"]) == len(HOSTILE) and len(set(data["runs"])) == len(HOSTILE)
+    assert max(map(len, data["runs"] + data["topics"])) <= 90
+    record = json.loads((tmp_path / "out" / "report.json").read_text(encoding="utf-8"))
+    assert set(record["leaderboard"]) == set(HOSTILE)
+    for name in record["figures"]:
+        assert re.fullmatch(r"figures/[a-z0-9-]+\.svg", name)
+        assert ElementTree.parse(tmp_path / "out" / name).getroot().find(".//script") is None
+    assert {p.name for p in tmp_path.iterdir()} == {"task", "out"}
+    assert len(text) < 2_000_000
+
+
+def test_a_strangers_folder_is_left_alone(sample, tmp_path):
+    task, files = sample.parent / "task" / "task.toml", [str(sample.parent / "task" / "00.run")]
+    (tmp_path / "thesis.tex").write_text("mine")
+    with pytest.raises(UsageError, match="not empty"):
+        make(task, files, tmp_path)
+    (tmp_path / "report.json").write_text('{"format": "something else"}')
+    with pytest.raises(UsageError, match="not empty"):
+        make(task, files, tmp_path)
+    assert {path.name for path in tmp_path.iterdir()} == {"report.json", "thesis.tex"}
+    assert make(task, files, tmp_path, "--force") == 0
+    assert (tmp_path / "thesis.tex").read_text() == "mine"
+    with pytest.raises(UsageError, match="not a folder"):
+        check_folder(tmp_path / "thesis.tex")
+
+
+def test_an_earlier_report_is_replaced_and_its_figures_go(sample, tmp_path):
+    place = sample.parent / "task"
+    files = [str(path) for path in sorted(place.glob("*.run"))]
+    out = tmp_path / "out"
+    make(place / "task.toml", files, out)
+    assert (out / "figures" / "tradeoff.svg").exists()
+    (tmp_path / "precious.svg").write_text("keep")
+    record = json.loads((out / "report.json").read_text())
+    record["figures"] += ["../precious.svg", "figures/../../precious.svg", 7]
+    (out / "report.json").write_text(json.dumps(record))
+    (out / "notes.txt").write_text("keep")
+    make(place / "task.toml", files[:1], out, "-m", "nDCG@10")
+    assert not (out / "figures" / "tradeoff.svg").exists()
+    assert (tmp_path / "precious.svg").exists() and (out / "notes.txt").exists()
+
+
+def test_a_failure_leaves_the_old_page_and_no_rests(tmp_path, monkeypatch):
+    write_folder(tmp_path, {"report.json": json.dumps({"format": FORMAT}).encode(), "index.html": b"old"})
+    order = []
+    real = folder_module.written_bytes
+
+    def failing(path):
+        order.append(path.name)
+        if path.name == "index.html":
+            raise OSError("disk full")
+        return real(path)
+
+    monkeypatch.setattr(folder_module, "written_bytes", failing)
+    with pytest.raises(OSError, match="disk full"):
+        write_folder(
+            tmp_path, {"index.html": b"new", "scores.csv": b"x", "report.json": b"{}", "figures/a.svg": b""}
+        )
+    assert order == ["report.json", "a.svg", "scores.csv", "index.html"]
+    assert (tmp_path / "index.html").read_bytes() == b"old"
+    assert not list(tmp_path.rglob("*.part"))
+
+
+def test_wrong_folder_is_told_before_the_work(tmp_path):
+    (tmp_path / "x").write_text("")
+    with pytest.raises(UsageError, match="not empty"):
+        make(tmp_path / "no-such-task.toml", ["no-such.run"], tmp_path)
+
+
+def test_one_run_and_one_measure_still_give_a_page(sample, tmp_path):
+    place = sample.parent / "task"
+    assert make(place / "task.toml", [str(place / "00.run")], tmp_path, "-m", "nDCG@10") == 0
+    found = Page((tmp_path / "index.html").read_text(encoding="utf-8"))
+    sections = [s["id"] for s in found.all("section")]
+    assert sections == ["leaderboard", "groups", "exposure", "remarks", "sources", "glossary"]
+    assert json.loads((tmp_path / "report.json").read_text())["comparisons"] == []
+
+
+def test_qrels_alone_are_enough(sample, tmp_path):
+    import argparse
+
+    place = sample.parent / "task"
+    parser = argparse.ArgumentParser()
+    configure(parser)
+    args = [
+        "--qrels",
+        str(place / "t.qrels"),
+        str(place / "00.run"),
+        str(place / "01.run"),
+        "-o",
+        str(tmp_path),
+    ]
+    assert run_report(parser.parse_args(args)) == 0
+    found = Page((tmp_path / "index.html").read_text(encoding="utf-8"))
+    assert "groups" not in [s["id"] for s in found.all("section")]
+
+
+def test_missing_topics_and_undefined_values_are_remarked(tmp_path):
+    task, files = write_task(tmp_path / "task", ["whole", "part"], ["q1", "q2", "q3"])
+    lines = Path(files[1]).read_text().splitlines(keepends=True)
+    Path(files[1]).write_text("".join(line for line in lines if not line.startswith("q3")))
+    make(task, files, tmp_path / "out")
+    record = json.loads((tmp_path / "out" / "report.json").read_text())
+    assert any("part: has nothing for 1 judged topic, such as q3" in line for line in record["remarks"])
+    assert any("undefined" in line and "q3" in line for line in record["remarks"])
+    found = Page((tmp_path / "out" / "index.html").read_text(encoding="utf-8"))
+    for line in record["remarks"]:
+        assert line in found.text
+    assert "1 undefined" in found.text
+
+
+def test_sampling_error_is_shown_apart_and_warned_of(sample, tmp_path):
+    place = sample.parent / "task"
+    files = [str(path) for path in sorted(place.glob("*.run"))]
+    make(place / "task.toml", files, tmp_path / "few", "--policy", "pl", "--samples", "5")
+    record = json.loads((tmp_path / "few" / "report.json").read_text())
+    noisy = [m for m in record["means"] if m["notable"]]
+    assert noisy and all(m["measure"] == "ERR@10" for m in noisy)  # the others are exact
+    assert all(m["sampling_se"] is None for m in record["means"] if m["measure"] == "nDCG@10")
+    text = Page((tmp_path / "few" / "index.html").read_text(encoding="utf-8")).text
+    assert "Sampling error is not negligible" in text and "MC ±" in text
+    text = Page((sample / "index.html").read_text(encoding="utf-8")).text
+    assert "Sampling error" not in text and "MC ±" not in text
+
+
+SUMMARY_HEAD = "policy,lambda,seed,split,measure,value,se\n"
+
+
+def write_summary(folder: Path) -> None:
+    folder.mkdir()
+    lines = []
+    for split in ("train", "valid", "test"):
+        for seed in (0, 1, 2):
+            for lam in (0, 1, 10):
+                name = f"fair-pg-rank-lambda{lam}-seed{seed}"
+                lines.append(
+                    f"{name},{lam},{seed},{split},nDCG(dcg='exp-log2'),{0.9 - 0.01 * lam + 0.001 * seed},\n"
+                )
+                lines.append(f"{name},{lam},{seed},{split},ERR,{0.5 - 0.01 * lam},0.001\n")
+                lines.append(f"{name},{lam},{seed},{split},D_group,{0.02 / (1 + lam)},\n")
+        lines.append(
+            f"ridge-seed0,0,0,{split},nDCG(dcg='exp-log2'),0.85,\nridge-seed0,0,0,{split},D_group,,\n"
+        )
+        lines.append(
+            f"<img/src=x>,0,0,{split},nDCG(dcg='exp-log2'),0.8,\n<img/src=x>,0,0,{split},D_group,0.01,\n"
+        )
+    (folder / "summary.csv").write_text(SUMMARY_HEAD + "".join(lines))
+
+
+def test_trained_policies_have_their_section(sample, tmp_path):
+    write_summary(tmp_path / "trained")
+    place = sample.parent / "task"
+    files = [str(path) for path in sorted(place.glob("*.run"))]
+    make(place / "task.toml", files, tmp_path / "out", "--trained", str(tmp_path / "trained"))
+    found = Page((tmp_path / "out" / "index.html").read_text(encoding="utf-8"))
+    assert "trained" in [s["id"] for s in found.all("section")]
+    assert "<img/src=x>" in found.text
+    alt = " ".join(image["alt"] for image in found.all("img"))
+    assert "from 0.9010 at λ=0 to 0.8010 at λ=10" in alt
+    record = json.loads((tmp_path / "out" / "report.json").read_text())
+    assert {"figures/trained-lambda.svg", "figures/trained-plane.svg"} <= set(record["figures"])
+    assert "training summary" in [file["role"] for file in record["files"]]
+
+
+def test_summary_is_meant_over_seeds(tmp_path):
+    write_summary(tmp_path / "trained")
+    summary = read_summaries([tmp_path / "trained"])
+    assert summary.utility == "nDCG(dcg='exp-log2')" and summary.disparity == "D_group"
+    assert summary.splits == ("train", "valid", "test") and summary.shown_splits == ("train", "test")
+    assert summary.swept == ("fair-pg-rank",)
+    first = summary.of("fair-pg-rank", "test", summary.utility)[0]
+    assert (first.lam, first.seeds) == (0, 3)
+    assert first.mean == pytest.approx(0.901) and first.deviation == pytest.approx(0.001)
+    assert math.isnan(summary.of("ridge", "test", "D_group")[0].mean)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("a,b\n", "summary.csv:1: columns a,b"),
+        (SUMMARY_HEAD + "p,0,0,test,ERR,much,\n", "summary.csv:2: 'much'; expected a finite number"),
+        (SUMMARY_HEAD + "p,0,0,test,ERR,inf,\n", "summary.csv:2"),
+        (SUMMARY_HEAD + "p,0,0\n", "summary.csv:2: 3 columns; expected 7"),
+        (None, "cannot be read"),
+    ],
+)
+def test_a_wrong_summary_gets_file_and_line(tmp_path, text, message):
+    if text is not None:
+        (tmp_path / "summary.csv").write_text(text)
+    with pytest.raises(InputError, match=re.escape(message)):
+        read_summaries([tmp_path])
+
+
+def test_unknown_baseline_or_reference_is_told(sample, tmp_path):
+    place = sample.parent / "task"
+    for option in ("--baseline", "--reference"):
+        with pytest.raises(FairevalsError, match="nobody"):
+            make(place / "task.toml", [str(place / "00.run")], tmp_path / "out", option, "nobody")
+    assert not (tmp_path / "out").exists()
+
+
+def test_pareto_front_by_hand():
+    costs = np.array([[1, 3], [2, 2], [3, 1], [2, 2], [3, 3], [1, np.nan]], dtype=float)
+    assert pareto(costs).tolist() == [True, True, True, True, False, False]
+
+
+def test_the_front_respects_directions():
+    values = np.array([[[0.9], [0.5], [0.4]], [[0.8], [0.1], [-0.1]], [[0.7], [0.2], [0.0]]])
+    measures = tuple(map(parse_measure, ("nDCG@10", "D_ind", "DP(attr='G',protected='g')")))
+    found = board(Scores(("a", "b", "c"), measures, ("t",), values, np.full(values.shape, np.nan)))
+    assert [found.ranked(m) for m in range(3)] == [[0, 1, 2], [1, 2, 0], [2, 1, 0]]
+    best = [[entry.best for entry in row] for row in found.entries]
+    assert best == [[True, False, False], [False, True, False], [False, False, True]]
+
+
+def test_roles():
+    names = (
+        "nDCG@5",
+        "AP",
+        "ERR",
+        "EE_R",
+        "EE_L",
+        "IAA",
+        "GFR",
+        "M1(attr='G')",
+        "rND(attr='G',protected='g')",
+    )
+    assert [role(parse_measure(name)) for name in names] == [
+        *("utility", "utility", "utility", "utility", "fairness", "fairness", "both", "both", "fairness")
+    ]
+
+
+def test_fairness_is_added_where_the_task_has_none(tmp_path):
+    task, files = write_task(tmp_path, ["a", "b"], ["q1", "q2"])
+    collection = load_collection(task)
+    for asked, given, added in (
+        (["nDCG@5"], False, ["AWRF(attr='G')@10"]),
+        (["nDCG@5"], True, []),
+        (["GFR(util='ERR')@5"], True, ["ERR@5", "GF(attr='G')@5"]),
+    ):
+        plan = Plan.of(collection, asked)
+        report = gather(files, collection, plan, Wish(), given=given)
+        assert [str(m) for m in report.scores.measures[report.asked :]] == added
+        assert [str(m) for m in report.asked_scores().measures] == asked
+
+
+def test_drivers_and_tipping():
+    values = np.array([[[0.2, 0.4, 0.6]], [[0.1, 0.9, 0.6]]])
+    scores = Scores(
+        ("a", "b"), (parse_measure("nDCG@10"),), ("1", "2", "3"), values, np.full(values.shape, np.nan)
+    )
+    paired = pair(scores, 0, "b", "a")
+    first, second = drivers(paired)
+    assert (first.topic, second.topic) == ("2", "1")
+    assert first.gain == pytest.approx(0.5) and first.without == pytest.approx(-0.05)
+    assert tipping(paired.gains) == 1
+
+
+def test_exposure_by_merit_by_hand():
+    collection = load_collection(Task(), {"q": {"a": 2, "b": 1, "c": 0}})
+    found = exposure_by_merit({"q": {"a": 1.0, "c": 2.0}}, collection, PolicySpec())
+    assert found.levels.tolist() == [0, 1, 2] and found.documents == (1, 1, 1)
+    assert found.mean == pytest.approx([1, 0, 1 / np.log2(3)])
+    assert found.slope == pytest.approx((1 + 1 / np.log2(3)) / 3)
+
+
+def test_many_runs_stay_small_and_quick(tmp_path):
+    topics = [f"q{i}" for i in range(20)]
+    task, files = write_task(tmp_path / "task", [f"system-{i:02}" for i in range(30)], topics)
+    make(task, files, tmp_path / "out")
+    assert (tmp_path / "out" / "index.html").stat().st_size < 3_000_000
+    record = json.loads((tmp_path / "out" / "report.json").read_text())
+    assert len({one["run"] for one in record["distributions"]}) == PANELS
+    assert any("drawn for 6 of 30 runs" in line for line in record["remarks"])
+
+
+def test_values_by_topic_are_limited(tmp_path, monkeypatch):
+    task, files = write_task(tmp_path, ["a", "b", "c"], ["q1", "q2"])
+    collection = load_collection(task)
+    report = gather(files, collection, Plan.of(collection), Wish(baseline="a"))
+    monkeypatch.setattr("fairevals.report.page.MOST_VALUES", 20)
+    assert [value is not None for value in page_data(report)["values"]].count(True) == 2
+    monkeypatch.setattr("fairevals.report.page.MOST_VALUES", 5)
+    assert page_data(report)["values"] == [None] * 3 and page_data(report)["topics"] == []
+    write_report(report, tmp_path / "out")
+
+
+def test_groups_from_python_and_attribute_names_make_safe_files(tmp_path):
+    name = "../../<b>x"
+    attribute = Attribute.of(name, {"a": "one", "b": "two"})
+    collection = load_collection(Task(), {"q": {"a": 1, "b": 1}}, {name: attribute})
+    runs = [{"q": {"a": 2.0, "b": 1.0}}]
+    report = gather(runs, collection, Plan.of(collection, [f"AWRF(attr={name!r})", "nDCG@5"]), Wish())
+    files = write_report(report, tmp_path / "out")
+    assert tmp_path / "out" / "figures" / "ranks-1-b-x.svg" in files
+    assert [path.name for path in tmp_path.iterdir()] == ["out"]
+
+
+def test_labels_tell_names_apart():
+    names = ["x" * 50, "x" * 60, "a\u202eb", "ok"]
+    assert labels(names, 10) == ["xxxxxxxxx…", "xxxxxxxxx… (2)", "a\\u202eb", "ok"]
+
+
+def test_embedded_figures_follow_the_scheme():
+    import base64
+
+    uri = data_uri(
+        b'<?xml version="1.0"?><svg xmlns="x"><path style="fill: #222222; stroke: #D55E00"/></svg>'
+    )
+    text = base64.b64decode(uri.partition(",")[2]).decode()
+    assert text.startswith("<svg") and "fill: var(--ink); stroke: #D55E00" in text
+    assert "prefers-color-scheme:dark" in text
+
+
+def test_the_demo_writes_a_report(tmp_path):
+    command = [sys.executable, "-m", "fairevals", "demo", "-o", "out"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert "fair-rerank" in done.stdout and "out/index.html" in done.stdout and "next:" in done.stdout
+    assert json.loads((tmp_path / "out" / "report.json").read_text())["format"] == FORMAT
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "x").write_text("")
+    done = subprocess.run([*command[:-1], "mine"], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 2 and [path.name for path in (tmp_path / "mine").iterdir()] == ["x"]
+
+
+def test_the_sample_report_is_small_and_names_no_folder():
+    demo = TOP / "reports" / "demo"
+    assert sum(path.stat().st_size for path in demo.rglob("*") if path.is_file()) < 1_500_000
+    record = json.loads((demo / "report.json").read_text(encoding="utf-8"))
+    assert all("/" not in file["name"] for file in record["files"])
+
+
+def test_an_attribute_without_memberships_is_no_hindrance(tmp_path):
+    task, files = write_task(tmp_path / "task", ["a", "b"], ["q1", "q2"])
+    task.write_text(task.read_text() + '[attributes.LATER]\ngroups = ["x", "y"]\n')
+    assert make(task, files, tmp_path / "out", "-m", "nDCG@5") == 0
+    record = json.loads((tmp_path / "out" / "report.json").read_text())
+    assert {one["attribute"] for one in record["distributions"]} == {"G"}
+
+
+def test_a_run_from_a_pipe_is_read_once(tmp_path):
+    task, files = write_task(tmp_path / "task", ["a", "b"], ["q1", "q2"])
+    program = (
+        "import sys; from pathlib import Path; from report_cases import make; "
+        "make(sys.argv[1], sys.argv[2:4], Path(sys.argv[4]))"
+    )
+    with Path(files[0]).open("rb") as pipe:
+        done = subprocess.run(
+            [sys.executable, "-c", program, str(task), "-", files[1], str(tmp_path / "out")],
+            stdin=pipe,
+            cwd=TOP / "tests",
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+    assert done.returncode == 0, done.stderr
+    record = json.loads((tmp_path / "out" / "report.json").read_text())
+    assert sorted(record["leaderboard"]) == ["a", "b"]
+    assert None in [file["sha256"] for file in record["files"]]

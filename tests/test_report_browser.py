@@ -1,0 +1,283 @@
+"""The report in a browser: no error, no request, sorting, filtering, keyboard, hostile names.
+
+Needs Playwright's Python package and a Chromium (Debian's `chromium`); skipped where one is missing.
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+from report_cases import HOSTILE, MEASURES, make, write_task
+
+from fairevals.errors import shown
+from fairevals.measures import parse_measure
+
+CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+playwright = pytest.importorskip("playwright.sync_api", reason="Playwright's Python package is not installed")
+if CHROMIUM is None:
+    pytest.skip("no Chromium is installed (Debian: apt-get install chromium)", allow_module_level=True)
+
+FLAGS = [
+    "--no-sandbox",  # as root, in a container
+    "--disable-gpu",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+]
+TAGS = ["weak", "middle", *HOSTILE, "best"]
+
+
+@pytest.fixture(scope="module")
+def report(tmp_path_factory):
+    """A report whose runs and topics have hostile names, and one run has none of the judged topics."""
+    place = tmp_path_factory.mktemp("browser")
+    topics = ["plain", "q10", *(f"{name[:3000]}-{i}" for i, name in enumerate(HOSTILE))]
+    task, files = write_task(place / "task", TAGS, topics)
+    alone = place / "task" / "none.run"
+    alone.write_text("elsewhere Q0 d00 1 1 nothing\n", encoding="utf-8")
+    make(task, [*files, str(alone)], place / "out", "--baseline", "middle", "--reference", "weak")
+    return place / "out"
+
+
+@pytest.fixture(scope="module")
+def record(report):
+    return json.loads((report / "report.json").read_text(encoding="utf-8"))
+
+
+@pytest.fixture(scope="module")
+def browser():
+    with playwright.sync_playwright() as p:
+        running = p.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
+        yield running
+        running.close()
+
+
+class Seen:
+    """What a page did that it should not."""
+
+    def __init__(self, page) -> None:
+        self.bad: list[str] = []
+        page.on("console", lambda message: self.bad.append(f"console: {message.text}"))
+        page.on("pageerror", lambda error: self.bad.append(f"error: {error}"))
+        page.on("dialog", lambda dialog: (self.bad.append(f"dialog: {dialog.message}"), dialog.dismiss()))
+        page.on("request", lambda request: self._request(request.url))
+        page.on("popup", lambda _: self.bad.append("popup"))
+
+    def _request(self, url: str) -> None:
+        if not url.startswith("data:") and not (url.startswith("file:") and url.endswith("/index.html")):
+            self.bad.append(f"request: {url[:200]}")
+
+
+def opened(browser, report: Path, **options):
+    context = browser.new_context(**{"viewport": {"width": 1400, "height": 900}, **options})
+    page = context.new_page()
+    seen = Seen(page)
+    page.goto((report / "index.html").as_uri())
+    return page, seen
+
+
+@pytest.fixture
+def page(browser, report):
+    found, seen = opened(browser, report)
+    yield found
+    found.wait_for_timeout(50)
+    assert seen.bad == []
+    found.context.close()
+
+
+def test_it_loads_quietly_in_every_size_and_scheme(browser, report):
+    for width in (1400, 400):
+        for scheme in ("light", "dark"):
+            page, seen = opened(
+                browser, report, viewport={"width": width, "height": 900}, color_scheme=scheme
+            )
+            wide = page.evaluate("document.documentElement.scrollWidth")
+            assert wide <= width, (width, scheme)
+            page.evaluate("document.querySelectorAll('details').forEach((d) => { d.open = true; })")
+            broken = page.evaluate(
+                "Array.from(document.images).filter((i) => !(i.complete && i.naturalWidth)).length"
+            )
+            assert broken == 0
+            assert seen.bad == []
+            page.context.close()
+
+
+def test_colours_follow_the_scheme(browser, report):
+    colours = []
+    for scheme in ("light", "dark"):
+        page, _ = opened(browser, report, color_scheme=scheme)
+        colours.append(page.evaluate("getComputedStyle(document.body).backgroundColor"))
+        page.context.close()
+    assert colours == ["rgb(255, 255, 255)", "rgb(27, 30, 36)"]
+
+
+def column(page, number: int) -> list[tuple[str, float | None]]:
+    cells = page.evaluate(
+        """(n) => Array.from(document.querySelectorAll("#board tbody tr")).filter((r) => !r.hidden)
+        .map((r) => [r.cells[0].title, r.cells[n].dataset.value ?? null])""",
+        number,
+    )
+    return [(name, None if value is None else float(value)) for name, value in cells]
+
+
+def test_sorting_orders_by_value_and_direction(page, record):
+    means = {(m["run"], m["measure"]): m["value"] for m in record["means"]}
+    names = [m["name"] for m in record["measures"]]
+    for number, name in enumerate(names, 1):
+        direction = parse_measure(name).direction
+        head = page.locator("#board thead th").nth(number)
+        if number == 1:  # the page comes sorted by the first
+            assert head.get_attribute("aria-sort") == "descending"
+            page.locator("#board thead th").nth(2).locator("button").click()
+        for turn in (1, -1):
+            head.locator("button").click()
+            found = column(page, number)
+            assert dict(found) == {run: means[run, name] for run, _ in found}
+            known = [value for _, value in found if value is not None]
+            costs = [turn * float(direction.cost(value)) for value in known]
+            assert costs == sorted(costs), (name, turn)
+            assert [value for _, value in found[: len(known)]] == known  # undefined ones are last, both ways
+            words = {"higher": ("descending", "ascending"), "lower": ("ascending", "descending")}
+            expected = words.get(direction.word, ("other", "other"))[0 if turn == 1 else 1]
+            assert head.get_attribute("aria-sort") == expected
+        assert page.locator("#board thead th[aria-sort]").count() == 1
+    assert any(value is None for _, value in column(page, len(names)))
+
+
+def test_sorting_by_name(page):
+    button = page.locator("#board thead th").first.locator("button")
+    button.click()
+    names = page.evaluate(
+        "Array.from(document.querySelectorAll('#board tbody tr')).map((r) => r.dataset.name)"
+    )
+    assert names.index("best") < names.index("middle") < names.index("nothing") < names.index("weak")
+    button.click()
+    again = page.evaluate(
+        "Array.from(document.querySelectorAll('#board tbody tr')).map((r) => r.dataset.name)"
+    )
+    assert again == names[::-1]
+
+
+def test_filtering_and_choosing_columns(page):
+    page.fill("#filter", "  MID")
+    assert [name for name, _ in column(page, 1)] == ["middle"]
+    assert page.locator("#count").inner_text() == f"1 of {len(TAGS) + 1} runs"
+    page.fill("#filter", "<script>")
+    assert set(dict(column(page, 1))) == {name for name in TAGS if "<script>" in name}
+    page.fill("#filter", "nobody has this name")
+    assert column(page, 1) == []
+    page.fill("#filter", "")
+    assert len(column(page, 1)) == len(TAGS) + 1
+    page.locator(".chooser summary").click()
+    page.locator(".chooser input").nth(1).uncheck()
+    assert page.locator("#board thead th").nth(2).is_hidden()
+    assert page.locator("#board tbody tr").first.locator("td").nth(1).is_hidden()
+    page.locator(".chooser input").nth(1).check()
+    assert page.locator("#board thead th").nth(2).is_visible()
+
+
+def test_all_of_it_works_by_keyboard(page, report):
+    page.keyboard.press("Tab")
+    assert page.evaluate("document.activeElement.className") == "skip"
+    page.locator("#filter").focus()
+    for _ in range(40):
+        page.keyboard.press("Tab")
+        if page.evaluate("document.activeElement.matches('#board thead button')"):
+            break
+    page.keyboard.press("Tab")
+    page.keyboard.press("Tab")
+    outline = page.evaluate("getComputedStyle(document.activeElement).outlineStyle")
+    assert outline != "none"
+    page.keyboard.press("Enter")
+    assert page.locator("#board thead th").nth(2).get_attribute("aria-sort") == "descending"
+    page.locator("#bars-measure").focus()
+    for _ in range(10):
+        page.keyboard.press("Shift+Tab")
+        if page.evaluate("document.activeElement.matches('#bars .bar')"):
+            break
+    first = page.locator("#bars-readout").inner_text()
+    page.keyboard.press("ArrowRight")
+    second = page.locator("#bars-readout").inner_text()
+    page.keyboard.press("End")
+    last = page.locator("#bars-readout").inner_text()
+    gains = [
+        float(text.rpartition("gain ")[2].split()[0].replace("−", "-")) for text in (first, second, last)
+    ]
+    assert gains == sorted(gains, reverse=True)
+    page.keyboard.press("Home")
+    assert page.locator("#bars-readout").inner_text() == first
+
+
+def test_bars_show_the_differences_of_the_scores(page, report, record):
+    with (report / "scores.csv").open(encoding="utf-8", newline="") as file:
+        rows = {(r["run"], r["measure"], r["topic"]): r["value"] for r in csv.DictReader(file)}
+    for measure in (MEASURES[0], MEASURES[3], MEASURES[4]):  # higher, lower, nearer to a value
+        name = str(parse_measure(measure).with_cutoff(10))
+        page.locator("#bars-measure").select_option(label=f"{name} {parse_measure(measure).direction.arrow}")
+        page.locator("#bars-run").select_option(label="best")
+        text = page.locator("#bars .bar[aria-label^='q10:']").get_attribute("aria-label")
+        mine, base = (float(rows[run, name, "q10"]) for run in ("best", "middle"))
+        direction = parse_measure(measure).direction
+        gain = float(direction.cost(base) - direction.cost(mine))
+        assert float(text.split("gain ")[1].split()[0].replace("−", "-")) == pytest.approx(gain, abs=1e-4)
+        shown = page.locator("#tests tbody tr:visible td:first-child").all_inner_texts()
+        assert set(shown) == {name}
+    bar = page.locator("#bars .bar").first
+    bar.hover(force=True)
+    assert page.locator("#bars-readout").inner_text() == bar.get_attribute("aria-label")
+    assert bar.locator("title").text_content() == bar.get_attribute("aria-label")
+
+
+def test_script_and_server_say_the_same(browser, report, page):
+    plain, _ = opened(browser, report, java_script_enabled=False)
+    for selector in ("#drivers tbody", "#drivers-text"):
+        assert plain.locator(selector).inner_text() == page.locator(selector).inner_text()
+    assert plain.locator("#tradeoff img").is_visible()  # without a script there is the picture
+    assert plain.locator("#plane").is_hidden()
+    assert page.locator("#plane").is_visible()
+    plain.context.close()
+
+
+def test_the_front_is_that_of_the_record(page, record):
+    names = [m["name"] for m in record["measures"]]
+    labels = page.evaluate("JSON.parse(document.getElementById('data').textContent).runs")
+    runs = [*TAGS, "nothing"]
+    for front in record["fronts"]:
+        page.locator("#plane-x").select_option(value=str(names.index(front["utility"])))
+        page.locator("#plane-y").select_option(value=str(names.index(front["fairness"])))
+        found = page.evaluate(
+            "Array.from(document.querySelectorAll('#plane [data-front=true]')).map((g) => Number(g.dataset.run))"
+        )
+        assert {runs[r] for r in found} == set(front["runs"])
+        assert len(labels) == len(runs)
+
+
+def test_hostile_names_are_text(page):
+    for name in HOSTILE:
+        row = page.evaluate(
+            """(name) => Array.from(document.querySelectorAll("#board tbody th"))
+            .filter((th) => th.title === name).map((th) => [th.textContent, th.children.length, th.scrollWidth])""",
+            name,
+        )
+        assert len(row) == 1
+        text, children, width = row[0]
+        assert children == 1 and width < 400
+        assert text.startswith(str(shown(name, 30)).removesuffix("…"))
+    assert page.locator("script").count() == 2
+    page.locator("#bars-run").select_option(label="<script>alert(1)</script>")
+    assert page.locator("#drivers-text").inner_text().startswith("<script>alert(1)</script>, nDCG@10")
+    assert (
+        page.evaluate("document.querySelectorAll('#drivers img, #drivers script, #bars script').length") == 0
+    )
+
+
+def test_it_prints(page, tmp_path):
+    page.emulate_media(media="print")
+    assert page.locator("nav").is_hidden() and page.locator("#filter").is_hidden()
+    page.pdf(path=tmp_path / "report.pdf", format="A4")
+    assert (tmp_path / "report.pdf").read_bytes().startswith(b"%PDF")
