@@ -22,7 +22,13 @@ from fairevals.pipeline import Collection, Plan, load_collection, score
 def measures(attributes: list[str], cutoff: int) -> list[str]:
     """What a group-fairness task computes."""
     fair = [f"GF(attr='{a}',div='{d}')@{cutoff}" for a in attributes for d in ("JSD", "NMD", "RNOD")]
-    return [f"ERR@{cutoff}", f"iRBU@{cutoff}", *fair, f"GFR(util='ERR')@{cutoff}", f"GFR(util='iRBU')@{cutoff}"]
+    return [
+        f"ERR@{cutoff}",
+        f"iRBU@{cutoff}",
+        *fair,
+        f"GFR(util='ERR')@{cutoff}",
+        f"GFR(util='iRBU')@{cutoff}",
+    ]
 
 
 def make(runs: int, topics: int, depth: int, groups: int) -> tuple[Collection, list[object]]:
@@ -32,14 +38,22 @@ def make(runs: int, topics: int, depth: int, groups: int) -> tuple[Collection, l
     pool = 3 * depth
     docs = [[f"page-{t}-{d}" for d in range(pool)] for t in range(topics)]
     qrels = pd.DataFrame(
-        [(names[t], doc, g) for t in range(topics) for doc, g in zip(docs[t], rng.integers(0, 3, pool), strict=True)],
+        [
+            (names[t], doc, g)
+            for t in range(topics)
+            for doc, g in zip(docs[t], rng.integers(0, 3, pool), strict=True)
+        ],
         columns=["topic", "doc", "grade"],
     )
     attributes = {}
     for name, kind in (("HINDEX", "ordinal"), ("REGION", "nominal")):
         labels = [f"g{i}" for i in range(groups)]
         table = pd.DataFrame(
-            [(doc, labels[g]) for t in range(topics) for doc, g in zip(docs[t], rng.integers(0, groups, pool), strict=True)],
+            [
+                (doc, labels[g])
+                for t in range(topics)
+                for doc, g in zip(docs[t], rng.integers(0, groups, pool), strict=True)
+            ],
             columns=["doc", "group"],
         )
         attributes[name] = Attribute.of(name, table, groups=labels, kind=kind)
@@ -73,8 +87,17 @@ if __name__ == "__main__":
     base = (28, 45, 100, 4, 100)
     first = seconds(*base)
     print("runs × topics × documents × groups, cutoff   seconds   ratio to the first")
-    print(f"{base[0]:>4} × {base[1]:>4} × {base[2]:>4} × {base[3]:>2}, {base[4]:>4}" + " " * 17 + f"{first:7.3f}")
-    for changed in ((56, 45, 100, 4, 100), (28, 90, 100, 4, 100), (28, 45, 200, 4, 200), (28, 45, 100, 8, 100)):
+    print(
+        f"{base[0]:>4} × {base[1]:>4} × {base[2]:>4} × {base[3]:>2}, {base[4]:>4}"
+        + " " * 17
+        + f"{first:7.3f}"
+    )
+    for changed in (
+        (56, 45, 100, 4, 100),
+        (28, 90, 100, 4, 100),
+        (28, 45, 200, 4, 200),
+        (28, 45, 100, 8, 100),
+    ):
         found = seconds(*changed)
         line = f"{changed[0]:>4} × {changed[1]:>4} × {changed[2]:>4} × {changed[3]:>2}, {changed[4]:>4}"
         print(line + " " * 17 + f"{found:7.3f}   {found / first:6.2f}", flush=True)

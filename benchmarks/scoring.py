@@ -46,7 +46,8 @@ def make(folder: Path, runs: int, topics: int, depth: int) -> tuple[Path, list[P
         for topic, pool in enumerate(pools):
             judged = rng.choice(pool, 50, replace=False)
             file.writelines(
-                f"{1000 + topic} 0 MSM-{doc} {grade}\n" for doc, grade in zip(judged, rng.integers(0, 4, 50), strict=True)
+                f"{1000 + topic} 0 MSM-{doc} {grade}\n"
+                for doc, grade in zip(judged, rng.integers(0, 4, 50), strict=True)
             )
     for number, path in enumerate(paths):
         with path.open("w") as file:
@@ -99,7 +100,9 @@ def large() -> None:
         qrels, paths = make(Path(folder), 1, 20_000, 1000)
         command = [sys.executable, "-m", "fairevals", "score", "--qrels", str(qrels), str(paths[0])]
         size = paths[0].stat().st_size / 1e6
-        print(f"one run of 20,000 topics × 1,000 documents (20,000,000 lines, {size:.0f} MB), fairevals alone")
+        print(
+            f"one run of 20,000 topics × 1,000 documents (20,000,000 lines, {size:.0f} MB), fairevals alone"
+        )
         for measures in (["nDCG@10", "ERR@20"], ["nDCG"]):
             options = [option for m in measures for option in ("-m", m)]
             seconds, memory, _ = measure([*command, *options])

@@ -17,7 +17,9 @@ from fairevals.pipeline import load_collection
 
 QRELS = {"q": {"a": 2, "b": 1, "c": 0, "unseen": 2}, "gone": {"z": 1}}
 RUN = {"q": {"a": 0.5, "b": 1.5, "c": 0.0, "d": 0.9}}
-GROUPS = {"SEX": Attribute.of("SEX", {"a": "x", "b": {"x": 1, "y": 3}, "c": "y", "unseen": "y"}, unmapped="skip")}
+GROUPS = {
+    "SEX": Attribute.of("SEX", {"a": "x", "b": {"x": 1, "y": 3}, "c": "y", "unseen": "y"}, unmapped="skip")
+}
 
 
 def enumerated(scores, weights):
@@ -51,7 +53,11 @@ def test_documents_under_plackett_luce_agree_with_all_rankings():
 
 def test_sampled_exposure_carries_its_error_and_is_near():
     collection = load_collection(None, QRELS)
-    exact = {r.doc: r for r in document_exposures(RUN, collection, Question(PolicySpec("pl"), "log2")) if r.topic == "q"}
+    exact = {
+        r.doc: r
+        for r in document_exposures(RUN, collection, Question(PolicySpec("pl"), "log2"))
+        if r.topic == "q"
+    }
     drawn = Question(PolicySpec("pl", samples=4000, seed=5), "log2", method="mc")
     for row in document_exposures(RUN, collection, drawn):
         if row.topic == "q" and row.doc != "unseen":

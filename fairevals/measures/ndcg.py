@@ -21,7 +21,10 @@ def gains(grades: Floats, dcg: str = "log2") -> Floats:
     if dcg != "exp-log2":
         return grades
     if grades.size and float(grades.max()) > MOST:
-        raise UsageError(f"nDCG(dcg='exp-log2'): a grade of {float(grades.max()):g}; expected at most {MOST}, as 2^g grows fast")
+        highest = float(grades.max())
+        raise UsageError(
+            f"nDCG(dcg='exp-log2'): a grade of {highest:g}; expected at most {MOST}, as 2^g grows fast"
+        )
     found: Floats = np.exp2(grades) - 1
     return found
 
