@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import argparse
 
-SUMMARY = "qrels and memberships from entity annotations"
-EXAMPLE = "fairevals derive --task fairweb.toml --annotations annotations.tsv --out fairweb"
+SUMMARY = "Make qrels and memberships from entity annotations, and say how far the annotators agree."
+EXAMPLE = "  fairevals derive --task fairweb.toml --annotations annotations.tsv --out fairweb"
 
 
 def configure(parser: argparse.ArgumentParser) -> None:

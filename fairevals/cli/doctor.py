@@ -11,7 +11,7 @@ from fairevals import __version__
 SUMMARY = "What is installed, what is optional and what it is good for, and which limits are in force."
 EXAMPLE = "  fairevals doctor"
 
-NEEDED = ("numpy", "scipy", "pandas", "ir-measures", "matplotlib")
+NEEDED = ("numpy", "scipy", "pandas", "ir-measures", "matplotlib", "jinja2")
 OPTIONAL = {
     "pyarrow": ("parquet", "runs as parquet files and folders"),
     "zstandard": ("zst", "files that end in .zst"),

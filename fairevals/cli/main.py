@@ -23,8 +23,8 @@ COMMANDS = {
     "exposure": "expected exposure of documents or groups, with merit and target beside it",
     "compare": "compare runs with a baseline: differences, intervals, tests, effect sizes",
     "report": "one self-contained page, the scores, the figures, and all of it for programs",
-    "train": "train a policy: Fair-PG-Rank, BanditRank or a baseline",
-    "predict": "apply a trained model to new data and write a run",
+    "train": "train reference policies: for utility, for fairness of exposure, and baselines",
+    "predict": "apply a trained policy to data: a run of log-weights, or sampled rankings",
     "derive": "qrels and memberships from entity annotations",
     "doctor": "versions, optional parts and limits in force",
     "completion": "a completion script for bash, zsh or fish",
@@ -101,7 +101,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     ):  # not in the main thread: whoever calls us there has handlers of their own
         signal.signal(signal.SIGTERM, _stop)
     warnings.showwarning = _say_warning
-    if isinstance(sys.stdout, io.TextIOWrapper):  # a name that the terminal's encoding lacks is no reason to fail
+    if isinstance(
+        sys.stdout, io.TextIOWrapper
+    ):  # a name that the terminal's encoding lacks is no reason to fail
         sys.stdout.reconfigure(errors="backslashreplace")
     try:
         args = make_parser(words[0]).parse_args(words[1:])

@@ -6,8 +6,8 @@ import argparse
 
 from fairevals.cli.common import whole
 
-SUMMARY = "apply a trained policy to data: a run of log-weights, or sampled rankings"
-EXAMPLE = "fairevals predict policies/fair-pg-rank-lambda1-seed0 --data new.letor.gz -o new.run"
+SUMMARY = "Apply a trained policy to data: a run of log-weights, or sampled rankings."
+EXAMPLE = "  fairevals predict policies/fair-pg-rank-lambda1-seed0 --data new.letor.gz -o new.run"
 
 
 def configure(parser: argparse.ArgumentParser) -> None:

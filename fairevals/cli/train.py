@@ -10,9 +10,9 @@ from fairevals.cli.common import add_jobs, progress, say, whole
 if TYPE_CHECKING:
     from fairevals.training import Dataset, SummaryRow
 
-SUMMARY = "train reference policies: for utility, for fairness of exposure, and baselines"
+SUMMARY = "Train reference policies: for utility, for fairness of exposure, and baselines."
 EXAMPLE = (
-    "fairevals train fair-pg-rank --train train.letor.gz --valid valid.letor.gz --test test.letor.gz "
+    "  fairevals train fair-pg-rank --train train.letor.gz --valid valid.letor.gz --test test.letor.gz "
     "--groups groups.csv --lambda 0 --lambda 1 --lambda 10 --seeds 5 -o policies"
 )
 

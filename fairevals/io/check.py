@@ -51,7 +51,8 @@ class _List:
     """What is known so far of one topic (or one sample of it)."""
 
     first_line: int
-    docs: dict[bytes, int] = field(default_factory=dict)
+    docs: dict[bytes, tuple[int, bytes]] = field(default_factory=dict)
+    """The line of each document, and its second column."""
     ranking: list[tuple[float, bytes, float, int]] = field(default_factory=list)
 
 
@@ -70,6 +71,8 @@ def check_run(source: Source, rules: Rules | None = None) -> Iterator[Problem]:
     rules = rules or Rules()
     lists: dict[tuple[str, str], _List] = {}
     unknown: dict[str, int] = {}
+    first_sample: dict[str, str] = {}
+    sampled: set[str] = set()
     tag: bytes | None = None
     wanted = None
     for number, line in source.lines():
@@ -127,16 +130,28 @@ def check_run(source: Source, rules: Rules | None = None) -> Iterator[Problem]:
                 yield Problem(place, "unknown topic", f"topic {shown(topic)!r}", "a topic of the task")
             unknown[topic] = unknown.get(topic, 0) + 1
             continue
+        if (
+            wanted == 3
+            and not rules.samples
+            and rules.style
+            and sample != first_sample.setdefault(topic, sample)
+        ):
+            if topic not in sampled:
+                found = f"several rankings of topic {shown(topic)!r}"
+                yield Problem(place, "samples", found, "one (or --policy samples)")
+            sampled.add(topic)
         known = lists.setdefault((topic, sample), _List(number))
         if doc in known.docs:
+            line_before, second = known.docs[doc]
+            hint = "" if second == columns[1] else "; the second column differs: are these --policy samples?"
             yield Problem(
                 place,
                 "duplicate",
                 f"document {shown(doc)!r} a second time in topic {shown(topic)!r}",
-                f"it once (first in line {known.docs[doc]})",
+                f"it once (first in line {line_before}{hint})",
             )
             continue
-        known.docs[doc] = number
+        known.docs[doc] = (number, columns[1])
         if rules.max_documents is not None and len(known.docs) == rules.max_documents + 1:
             yield Problem(
                 place,

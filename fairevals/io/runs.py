@@ -246,9 +246,7 @@ def columns_of_frame(
     """A run from a table with columns topic, doc, score[, sample]; rows are named by their number in messages."""
     for needed in ("topic", "doc", "score"):
         if needed not in frame.columns:
-            raise InputError(
-                Place(name), f"columns {_names(frame)}", "topic, doc, score[, sample]"
-            )
+            raise InputError(Place(name), f"columns {_names(frame)}", "topic, doc, score[, sample]")
     lines = (frame.index.to_numpy() if header_lines else np.arange(len(frame))) + 1 + header_lines
     topic, docs = (identifiers(frame, column, name, lines.tolist()) for column in ("topic", "doc"))
     scores = _numbers(frame, name, lines)

@@ -287,7 +287,9 @@ def written_bytes(path: Path) -> Iterator[BinaryIO]:
         with path.open("wb") as device:
             yield device
         return
-    path = Path(os.path.realpath(path))  # a link stays a link (`/dev/stdout` is one): what it points to is replaced
+    path = Path(
+        os.path.realpath(path)
+    )  # a link stays a link (`/dev/stdout` is one): what it points to is replaced
     path.parent.mkdir(parents=True, exist_ok=True)
     # The name is known before the file is there: an interruption at any point finds what to take away.
     unfinished = path.with_name(f".{path.name[:40]}.{secrets.token_hex(8)}.part")

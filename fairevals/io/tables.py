@@ -49,7 +49,9 @@ def check_parquet(what: Any, name: str, most: int) -> None:
         metadata, schema = file.metadata, file.schema_arrow
     nested = [column.name for column in schema if pa.types.is_nested(column.type)]
     if nested:
-        raise InputError(Place(name), f"the column {shown(nested[0])!r} of lists or tables", "texts and numbers")
+        raise InputError(
+            Place(name), f"the column {shown(nested[0])!r} of lists or tables", "texts and numbers"
+        )
     stored = sum(metadata.row_group(group).total_byte_size for group in range(metadata.num_row_groups))
     total = max(stored, 8 * metadata.num_rows * len(schema.names))
     if total > most:

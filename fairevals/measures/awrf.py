@@ -77,7 +77,7 @@ class M1(CompositeMeasure):
     TREC's own numbers discount both by `trecfair`, with grades of 0 and 1, and base e.
 
     >>> str(M1(attr="SEX", attention="trecfair", base="e", cutoff=20))
-    "M1(attr='SEX',attention='trecfair',base='e')@20"
+    "M1(attr='SEX',base='e',attention='trecfair')@20"
     """
 
     name = "M1"

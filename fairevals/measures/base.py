@@ -117,8 +117,10 @@ class Measure(ABC):
 
     @classmethod
     def parameters(cls) -> list[dataclasses.Field[Any]]:
-        """The declared parameters, in order."""
-        return [f for f in dataclasses.fields(cls) if "meaning" in f.metadata]
+        """The declared parameters, in the order of a printed name."""
+        found = [f for f in dataclasses.fields(cls) if "meaning" in f.metadata]
+        # What exposure measures inherit comes last in a name: D_group(attr='SEX',attention='rbp(0.8)').
+        return sorted(found, key=lambda f: f.name == "attention")
 
     def with_cutoff(self, cutoff: int | None) -> Self:
         """The same measure at the given cutoff, unless it has one of its own."""

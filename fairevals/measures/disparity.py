@@ -135,7 +135,8 @@ class DInd(ExposureMeasure):
 class DGroup(ExposureMeasure):
     """How far groups get more exposure per merit than groups of no more merit.
 
-    Undefined on a topic where fewer than two groups have documents with merit.
+    Undefined on a topic where fewer than two groups have documents with merit, or to which the attribute does not
+    apply.
 
     >>> str(DGroup(attr="SEX", pairs="max"))
     "D_group(attr='SEX',pairs='max')"

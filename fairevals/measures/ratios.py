@@ -107,7 +107,7 @@ class RatioMeasure(ExposureMeasure):
 class DP(RatioMeasure):
     """Demographic parity of exposure, in which merit plays no part.
 
-    Undefined where a side has no documents or no exposure.
+    Undefined where a side has no documents or no exposure, or the attribute does not apply.
 
     >>> str(DP(attr="SEX", protected="f"))
     "DP(attr='SEX',protected='f')"
@@ -129,7 +129,7 @@ class DP(RatioMeasure):
 class EUR(RatioMeasure):
     """Exposed utility ratio: whether exposure is in proportion to merit (disparate treatment).
 
-    Undefined where a side has no documents, no exposure or no merit.
+    Undefined where a side has no documents, no exposure or no merit, or the attribute does not apply.
 
     >>> str(EUR(attr="SEX", protected="f", merit="exp"))
     "EUR(attr='SEX',protected='f',merit='exp')"

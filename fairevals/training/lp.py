@@ -1,0 +1,143 @@
+"""The linear programme of fair exposure, and its rankings by Birkhoff–von Neumann decomposition.
+
+Singh & Joachims: Fairness of exposure in rankings. KDD 2018; with the slack λξ of Singh & Joachims 2019, appendix B.3.
+"""
+
+from __future__ import annotations
+
+from itertools import combinations
+
+import numpy as np
+
+from fairevals.attention import parse_attention
+from fairevals.errors import UsageError
+from fairevals.measures.disparity import TIE
+from fairevals.measures.merit import merit
+from fairevals.typing import Floats, Ints
+
+_NOTHING = 1e-12
+"""Probabilities below this are rounding."""
+
+
+def fair_ranking(
+    grades: Floats, membership: Floats, lam: float, attention: str = "log2", merits: str = "identity"
+) -> Floats:
+    """P(document at rank), the doubly stochastic matrix that maximises uᵀPv − λ·(mean ξ over pairs of groups).
+
+    u = 2^g − 1 for the (predicted) grades g of one topic, v the attention of the ranks, and for every pair of
+    groups with M̄_i ≥ M̄_j > 0 the slack ξ ≥ 0 takes up v̄_i/M̄_i − v̄_j/M̄_j ≤ ξ: their share in D_group. Solved with
+    scipy's HiGHS.
+
+    >>> two = np.array([[1.0, 0.0], [0.0, 1.0]])
+    >>> fair_ranking(np.array([1.0, 0.9]), two, lam=0.0).round(3)
+    array([[1., 0.],
+           [0., 1.]])
+    >>> fair_ranking(np.array([1.0, 0.9]), two, lam=9.0).round(3)
+    array([[0.616, 0.384],
+           [0.384, 0.616]])
+    """
+    from scipy.optimize import linprog
+    from scipy.sparse import coo_array
+
+    n = len(grades)
+    v = parse_attention(attention).weights(n)
+    positive = np.maximum(grades, 0.0)
+    unfair, slack = _constraints(merit(positive, merits), membership, v)
+    pairs = slack.shape[1]
+    gain = np.outer(np.exp2(positive) - 1.0, v).ravel()
+    cost = np.concatenate([-gain, np.full(pairs, lam / max(pairs, 1))])
+    cell = np.arange(n * n)
+    sums = coo_array(
+        (np.ones(2 * n * n), (np.concatenate([cell // n, n + cell % n]), np.concatenate([cell, cell]))),
+        shape=(2 * n, n * n + pairs),
+    )
+    found = linprog(  # type: ignore[call-overload]  # its stubs know no sparse matrices
+        cost,
+        A_ub=np.hstack([unfair, -slack]) if pairs else None,
+        b_ub=np.zeros(len(slack)) if pairs else None,
+        A_eq=sums.toarray() if n < 16 else sums.tocsr(),
+        b_eq=np.ones(2 * n),
+        bounds=(0, None),
+        method="highs",
+    )
+    if found.x is None:
+        raise UsageError(f"the linear programme could not be solved: {found.message}")
+    return _doubly_stochastic(found.x[: n * n].reshape(n, n))
+
+
+def _constraints(merits: Floats, membership: Floats, v: Floats) -> tuple[Floats, Floats]:
+    """A row for each pair and direction: its coefficients on P, and which pair's slack takes it up."""
+    weight, total = membership.sum(axis=0), merits @ membership
+    usable = [g for g in range(membership.shape[1]) if total[g] > 0]
+    rows, owners = [], []
+    pairs = list(combinations(usable, 2))
+    for pair, (i, j) in enumerate(pairs):
+        mean_i, mean_j = total[i] / weight[i], total[j] / weight[j]
+        margin = TIE * max(mean_i, mean_j)
+        difference = np.outer(membership[:, i] / total[i] - membership[:, j] / total[j], v).ravel()
+        if mean_i - mean_j >= -margin:
+            rows.append(difference)
+            owners.append(pair)
+        if mean_j - mean_i >= -margin:
+            rows.append(-difference)
+            owners.append(pair)
+    slack = np.zeros((len(rows), len(pairs)))
+    slack[np.arange(len(rows)), owners] = 1.0
+    return np.array(rows).reshape(len(rows), v.size**2), slack
+
+
+def _doubly_stochastic(P: Floats) -> Floats:
+    """The matrix without what the solver's tolerances left: rows and columns sum to 1 within rounding."""
+    P = np.where(P < 1e-9, 0.0, P)
+    for _ in range(100):
+        P = P / P.sum(axis=1, keepdims=True)
+        sums = P.sum(axis=0)
+        if np.abs(sums - 1.0).max() < 1e-14:
+            break
+        P = P / sums
+    return P
+
+
+def birkhoff(P: Floats) -> tuple[Floats, Ints]:
+    """Weights and rankings whose mixture is the doubly stochastic P: P = Σ_m weight_m · (ranking m as a matrix).
+
+    Rankings are (m, rank): the document at each rank. Every step takes out as much as possible of one
+    permutation within what is left, and so puts at least one more entry to 0 (Birkhoff 1946).
+
+    >>> weights, rankings = birkhoff(np.array([[0.75, 0.25], [0.25, 0.75]]))
+    >>> weights, rankings
+    (array([0.75, 0.25]), array([[0, 1],
+           [1, 0]]))
+    """
+    from scipy.optimize import linear_sum_assignment
+
+    left = np.array(P, dtype=np.float64)
+    n = len(left)
+    weights: list[float] = []
+    rankings: list[Ints] = []
+    for _ in range(n * n):
+        possible = left > _NOTHING
+        documents, ranks = linear_sum_assignment(np.where(possible, -left, n + 1.0))
+        taken = left[documents, ranks]
+        if not possible[documents, ranks].all():
+            break
+        weight = float(taken.min())
+        left[documents, ranks] -= weight
+        ranking = np.empty(n, dtype=np.int64)
+        ranking[ranks] = documents
+        weights.append(weight)
+        rankings.append(ranking)
+    total = np.array(weights)
+    return total / total.sum(), np.array(rankings)
+
+
+def sample_mixture(weights: Floats, rankings: Ints, samples: int, rng: np.random.Generator) -> Ints:
+    """Draw rankings (samples, rank) from a mixture, evenly spread over it so that the counts vary least.
+
+    >>> sample_mixture(np.array([0.5, 0.5]), np.array([[0, 1], [1, 0]]), 4, np.random.default_rng(0))[:, 0].tolist()
+    [0, 0, 1, 1]
+    """
+    places = (rng.random() + np.arange(samples)) / samples
+    component = np.minimum(np.searchsorted(np.cumsum(weights), places, side="right"), weights.size - 1)
+    chosen: Ints = rankings[component]
+    return chosen

@@ -1,0 +1,195 @@
+"""A trained policy: model, standardisation and settings; applied to data, saved as arrays and JSON, loaded again."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import zipfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from fairevals.errors import FairevalsError, InputError, Place, UsageError, shown
+from fairevals.io.letor import MOST_FEATURES
+from fairevals.training.data import Dataset, Standardiser
+from fairevals.training.lp import birkhoff, fair_ranking
+from fairevals.training.models import MODELS, Model, log_sigmoid
+from fairevals.training.settings import Settings
+from fairevals.typing import Array, Floats, Ints
+
+FORMAT = "fairevals policy 1"
+_ROWS = 1 << 14
+
+
+@dataclass(frozen=True)
+class TrainedPolicy:
+    """What training gives: scores for documents, read as the log-weights of a Plackett-Luce policy.
+
+    For `lp` the scores are predicted grades, and the policy is `mixtures`: rankings with probabilities.
+    """
+
+    settings: Settings
+    model: Model
+    standardiser: Standardiser
+    groups: tuple[str, ...] = ()
+    curve: tuple[tuple[int, float, float | None, bool], ...] = ()
+    """Epoch, loss, quality on validation data, whether it was the best so far."""
+
+    @property
+    def name(self) -> str:
+        """Method, λ where the method has one, and seed: unique in a sweep, and fit for a file name."""
+        from fairevals.training.settings import FAIR
+
+        lam = f"-lambda{self.settings.lam:g}" if self.settings.method in FAIR else ""
+        return f"{self.settings.method}{lam}-seed{self.settings.seed}"
+
+    @property
+    def is_mixture(self) -> bool:
+        """Whether it is a mixture of rankings, and no Plackett-Luce policy."""
+        return self.settings.method == "lp"
+
+    def scores(self, X: Array) -> Floats:
+        """Log-weights (…) of documents with features (…, feature); predicted grades for `lp`."""
+        self.model.train(False)
+        scores = self.model.scores(self.standardiser(X))
+        return log_sigmoid(scores) if self.settings.method == "bandit-rank" else scores
+
+    def predict(self, data: Dataset) -> Floats:
+        """A score for each row of the data."""
+        if data.features.shape[1] != self.model.features:
+            raise UsageError(
+                f"{data.name} has {data.features.shape[1]} features and the model {self.model.features}; "
+                "use Dataset.with_features"
+            )
+        rows = range(0, len(data.features), _ROWS)
+        scores = np.concatenate([self.scores(data.features[row : row + _ROWS]) for row in rows])
+        self.model.forget()
+        return scores
+
+    def programmes(self, data: Dataset) -> Iterator[Floats]:
+        """For `lp`: P(document at rank) of each topic."""
+        if data.membership is None:
+            raise UsageError("lp needs groups: give a table of groups, or a feature that tells them")
+        grades = self.predict(data)
+        for start, stop in zip(data.starts[:-1].tolist(), data.starts[1:].tolist(), strict=True):
+            settings = self.settings
+            yield fair_ranking(
+                grades[start:stop], data.membership[start:stop], settings.lam, merits=settings.merit
+            )
+
+    def mixtures(self, data: Dataset) -> Iterator[tuple[Floats, Ints]]:
+        """For `lp`: weights and rankings of each topic."""
+        return (birkhoff(P) for P in self.programmes(data))
+
+
+def save_policy(policy: TrainedPolicy, folder: str | os.PathLike[str]) -> None:
+    """Write `model.npz` and `config.json` into a folder, each whole or not at all."""
+    arrays = {**{f"model.{name}": value for name, value in policy.model.parameters.items()}}
+    arrays |= {f"standardiser.{name}": value for name, value in policy.standardiser.arrays().items()}
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(
+        buffer, "w"
+    ) as archive:  # np.savez would stamp the time, and no two files be the same
+        for name, value in arrays.items():
+            member = io.BytesIO()
+            np.lib.format.write_array(member, np.asarray(value, dtype=np.float64), allow_pickle=False)
+            archive.writestr(zipfile.ZipInfo(f"{name}.npy"), member.getvalue())
+    path = Path(folder)
+    path.mkdir(parents=True, exist_ok=True)
+    _write_bytes(path / "model.npz", buffer.getvalue())
+    config = {
+        "format": FORMAT,
+        "features": policy.model.features,
+        "groups": list(policy.groups),
+        "settings": policy.settings.record(),
+    }
+    _write_bytes(path / "config.json", (json.dumps(config, indent=2, ensure_ascii=False) + "\n").encode())
+
+
+def load_policy(folder: str | os.PathLike[str]) -> TrainedPolicy:
+    """Read what `save_policy` wrote.
+
+    Nothing in the files is ever executed: the configuration is JSON whose every entry is checked, and of the
+    arrays only those that the model needs are read, if they are float64 and have its shapes.
+    """
+    path = Path(folder)
+    path = path.parent if path.name in ("model.npz", "config.json") else path
+    settings, features, groups = _read_config(path / "config.json")
+    model = MODELS[settings.model](features, settings.dropout)
+    model.initialise(np.random.default_rng(0))
+    wanted = {f"model.{name}": value.shape for name, value in model.parameters.items()}
+    wanted |= {f"standardiser.{name}": (features,) for name in ("mean", "scale")}
+    arrays = _read_arrays(path / "model.npz", wanted)
+    model.parameters = {name: arrays[f"model.{name}"] for name in model.parameters}
+    standardiser = Standardiser(arrays["standardiser.mean"], arrays["standardiser.scale"])
+    return TrainedPolicy(settings, model, standardiser, groups)
+
+
+def _read_config(path: Path) -> tuple[Settings, int, tuple[str, ...]]:
+    place = Place(str(path))
+    try:
+        with path.open("rb") as file:
+            config = json.loads(file.read(1 << 20))
+    except OSError as error:
+        raise InputError(
+            place, f"cannot be read ({error.strerror})", "the folder of a trained policy"
+        ) from None
+    except (ValueError, RecursionError):
+        raise InputError(place, "no JSON", "the configuration of a trained policy") from None
+    if not isinstance(config, dict) or config.get("format") != FORMAT:
+        raise InputError(place, "no configuration of a trained policy", f'"format": "{FORMAT}"')
+    features, groups, settings = (config.get(key) for key in ("features", "groups", "settings"))
+    if type(features) is not int or not 0 <= features <= MOST_FEATURES:
+        raise InputError(place, f"features {shown(repr(features))}", f"0 to {MOST_FEATURES}")
+    if not isinstance(groups, list) or not all(isinstance(group, str) for group in groups):
+        raise InputError(place, f"groups {shown(repr(groups))}", "a list of names")
+    if not isinstance(settings, dict):
+        raise InputError(place, "no settings", "an object")
+    try:
+        return Settings.of_record(settings), features, tuple(groups)
+    except FairevalsError as error:
+        raise InputError(place, str(error)) from None
+
+
+def _read_arrays(path: Path, wanted: dict[str, tuple[int, ...]]) -> dict[str, Floats]:
+    """The arrays of these names and shapes, read without numpy's loader, which knows pickles."""
+    place = Place(str(path))
+    found: dict[str, Floats] = {}
+    try:
+        with zipfile.ZipFile(path) as archive:
+            for name, shape in wanted.items():
+                with archive.open(f"{name}.npy") as member:
+                    version = np.lib.format.read_magic(member)
+                    if version != (1, 0):
+                        raise ValueError("an unknown version of the npy format")
+                    header = np.lib.format.read_array_header_1_0(member)
+                    if header[0] != shape or header[1] or header[2] != np.dtype("<f8"):
+                        what = f"{shown(str(header[2]))} of shape {shown(str(header[0]))}"
+                        raise InputError(place, f"array {name} is {what}", f"float64 of shape {shape}")
+                    count = int(np.prod(shape, dtype=np.int64))
+                    values = np.frombuffer(member.read(8 * count), dtype="<f8")
+                    if values.size != count or not np.isfinite(values).all():
+                        raise InputError(place, f"array {name} is cut short or not finite", "finite numbers")
+                    found[name] = values.reshape(shape).copy()
+    except KeyError as error:
+        raise InputError(place, str(error.args[0]), "the arrays of the model in config.json") from None
+    except OSError as error:
+        raise InputError(place, f"cannot be read ({error.strerror or 'broken'})") from None
+    except (zipfile.BadZipFile, ValueError, NotImplementedError, EOFError, RuntimeError) as error:
+        raise InputError(
+            place, f"no readable arrays ({shown(str(error))})", "a model.npz of this program"
+        ) from None
+    return found
+
+
+def _write_bytes(path: Path, data: bytes) -> None:
+    temporary = path.with_name(f".{path.name}.part")
+    try:
+        temporary.write_bytes(data)
+        temporary.replace(path)
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise

@@ -1,0 +1,466 @@
+"""Methods, early stopping, linear programmes, saved policies."""
+
+from __future__ import annotations
+
+import io
+import json
+import pickle
+import zipfile
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from fairevals.errors import InputError, UsageError
+from fairevals.training import (
+    METHODS,
+    Dataset,
+    Objective,
+    PolicyGradient,
+    Settings,
+    evaluate_policy,
+    fit,
+    load_policy,
+    save_policy,
+    sweep,
+    train_policy,
+)
+from fairevals.training.evaluation import NDCG, NDCG_CUT
+from fairevals.training.examples import german_credit, simulated
+from fairevals.training.lp import birkhoff, fair_ranking, sample_mixture
+from fairevals.training.optimise import Adam
+from fairevals.training.policies import TrainedPolicy
+from fairevals.training.settings import DEFAULTS, FAIR
+
+
+def learnable(topics=30, seed=0, n=(3, 7)):
+    """Topics of differing length whose grades follow the first feature."""
+    rng = np.random.default_rng(seed)
+    features, grades, groups = [], [], []
+    for _ in range(topics):
+        size = int(rng.integers(*n))
+        x = rng.normal(size=(size, 3))
+        features.append(x)
+        grades.append(np.digitize(x[:, 0] + 0.3 * rng.normal(size=size), [-0.5, 0.5]))
+        groups.append(rng.integers(0, 2, size))
+    return Dataset.of(features, grades, groups, ("a", "b"))
+
+
+QUICK = {"epochs": 3, "lr": 0.05}
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_every_method_learns_and_comes_out_the_same_again(method):
+    train, test = learnable(), learnable(seed=1)
+    options = {} if method in ("ridge", "lp") else QUICK
+    if method in ("fair-pg-rank", "deltr", "lp"):
+        options = {**options, "lam": 0.01}
+    first = train_policy(Settings.for_method(method, seed=4, **options), train, test)
+    again = train_policy(Settings.for_method(method, seed=4, **options), train, test)
+    np.testing.assert_array_equal(first.predict(test), again.predict(test))
+    greedy = not first.is_mixture
+    reached = {m.measure: m.value for m in evaluate_policy(first, test, greedy=greedy, samples=20)}
+    assert reached[NDCG] > 0.9, reached
+    if method not in ("ridge", "lp"):
+        other = train_policy(Settings.for_method(method, seed=5, **options), train)
+        assert not np.array_equal(other.predict(test), first.predict(test))
+
+
+@pytest.mark.parametrize("estimator", ["reinforce", "pl-rank", "exact"])
+@pytest.mark.parametrize("model", ["linear", "hidden", "highway"])
+def test_estimators_and_models_in_all_combinations(estimator, model):
+    data = learnable(20)
+    policy = train_policy(
+        Settings.for_method(
+            "fair-pg-rank", estimator=estimator, model=model, lam=0.1, batch=4, epochs=6, lr=0.02
+        ),
+        data,
+    )
+    losses = [loss for _, loss, _, _ in policy.curve[1:]]
+    assert losses[-1] < losses[0]
+
+
+def test_own_scorer_of_two_methods():
+    class Own:
+        def __init__(self):
+            self.theta = np.zeros(3)
+
+        def scores(self, X):
+            self.X = X
+            return X @ self.theta
+
+        def backward(self, grad):
+            self.theta = self.theta - 0.5 * np.einsum("tdf,td->f", self.X, grad)
+
+    data = learnable()
+    own = Own()
+    fitted = fit(own, PolicyGradient(Objective.of("nDCG")), data, epochs=4)
+    assert fitted.scorer is own
+    assert own.theta[0] > 1 > np.abs(own.theta[1:]).max()
+    assert fitted.curve[-1][1] < fitted.curve[1][1]
+
+
+class Scripted:
+    """A scorer whose parameter counts its steps, and a loss whose quality is given for each count."""
+
+    def __init__(self, qualities):
+        self.steps, self.qualities, self.modes = 0, qualities, []
+
+    def train(self, on):
+        self.modes.append(on)
+
+    def scores(self, X):
+        return np.full(X.shape[:-1], float(self.steps))
+
+    def backward(self, grad):
+        self.steps += 1
+
+    def gradient(self, scores, block, rng):
+        return np.zeros(len(scores)), np.zeros_like(scores)
+
+    def quality(self, scores, block):
+        return np.full(len(scores), self.qualities[int(scores.max())])
+
+
+def test_early_stopping_returns_the_best():
+    data = learnable(4)
+    qualities = [0.1, 0.3, 0.7, 0.5, 0.6, 0.65, 0.9]
+    scripted = Scripted(qualities)
+    seen = []
+    fitted = fit(scripted, scripted, data, data, epochs=6, batch=0, patience=3, on_epoch=seen.append)
+    assert fitted.scorer.steps == 2 == fitted.best_epoch
+    assert [valid for _, _, valid, _ in fitted.curve] == qualities[
+        :6
+    ]  # three epochs without gain, then the end
+    assert [epoch.number for epoch in seen] == [0, 1, 2, 3, 4, 5]
+    assert fitted.scorer.modes[-1] is False
+    patient = Scripted(qualities)
+    assert fit(patient, patient, data, data, epochs=6, batch=0).scorer.steps == 6
+    last = Scripted(qualities)
+    assert fit(last, last, data, epochs=3, batch=0).scorer.steps == 3
+
+
+def test_early_stopping_of_a_real_model_returns_the_parameters_of_its_best_epoch():
+    train, valid = learnable(6), learnable(20, seed=3)
+    policy = train_policy(Settings.for_method("pg-rank", epochs=25, lr=0.5, patience=4), train, valid)
+    quality = [value for _, _, value, _ in policy.curve]
+    ndcg = {m.measure: m.value for m in evaluate_policy(policy, valid, samples=2)}[NDCG]
+    # the objective counts a topic without a relevant document as 0, the measure leaves it out
+    defined = np.mean([valid.grades[a:b].any() for a, b in pairwise(valid.starts)])
+    assert ndcg * defined == pytest.approx(max(quality), abs=1e-5)
+
+
+def test_a_gradient_that_is_not_finite_ends_training():
+    class Broken(Scripted):
+        def gradient(self, scores, block, rng):
+            return np.zeros(len(scores)), np.full_like(scores, np.nan)
+
+    broken = Broken([0])
+    with pytest.raises(UsageError, match="diverged"):
+        fit(broken, broken, learnable(3), epochs=1)
+
+
+def test_adam_follows_its_published_steps():
+    parameters = {"x": np.array([1.0, -2.0])}
+    adam = Adam(lr=0.1, betas=(0.9, 0.999), weight_decay=0.01)
+    mean, square, x = np.zeros(2), np.zeros(2), parameters["x"].copy()
+    for step in range(1, 6):
+        gradient = 2 * parameters["x"]
+        g = 2 * x + 0.01 * x
+        mean, square = 0.9 * mean + 0.1 * g, 0.999 * square + 0.001 * g * g
+        x = x - 0.1 * (mean / (1 - 0.9**step)) / (np.sqrt(square / (1 - 0.999**step)) + 1e-8)
+        adam.step(parameters, {"x": gradient})
+        np.testing.assert_allclose(parameters["x"], x, rtol=1e-12)
+
+
+def test_sweep_trains_each_lambda_and_seed():
+    data, seen = learnable(6), []
+    policies = sweep(
+        "fair-pg-rank", data, lambdas=[0, 2.5], seeds=[0, 1], progress=lambda *at: seen.append(at), epochs=1
+    )
+    assert [p.name for p in policies] == [
+        "fair-pg-rank-lambda0-seed0",
+        "fair-pg-rank-lambda0-seed1",
+        "fair-pg-rank-lambda2.5-seed0",
+        "fair-pg-rank-lambda2.5-seed1",
+    ]
+    assert seen[-1][0] == seen[-1][1]
+    with pytest.raises(UsageError, match="has no λ"):
+        sweep("listnet", data, lambdas=[1.0])
+    with pytest.raises(UsageError, match="twice"):
+        sweep("deltr", data, lambdas=[1.0, 1.0])
+    with pytest.raises(UsageError, match="needs groups"):
+        sweep("deltr", Dataset.of([[[1.0]]], [[1]]))
+
+
+def test_sweep_in_processes_is_the_same():
+    from concurrent.futures import ProcessPoolExecutor
+
+    data = learnable(6)
+    here = sweep("pg-rank", data, seeds=[0, 1], epochs=2, estimator="reinforce")
+    with ProcessPoolExecutor(2) as executor:
+        there = sweep("pg-rank", data, seeds=[0, 1], epochs=2, estimator="reinforce", executor=executor)
+    for a, b in zip(here, there, strict=True):
+        np.testing.assert_array_equal(a.predict(data), b.predict(data))
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"model": "forest"},
+        {"estimator": "magic"},
+        {"lr": -1.0},
+        {"lr": float("nan")},
+        {"epochs": 1.5},
+        {"dropout": 1.0},
+        {"utility": "nope"},
+        {"unknown": 1},
+        {"standardise": 1},
+        {"epochs": True},
+    ],
+)
+def test_wrong_settings(wrong):
+    with pytest.raises(UsageError):
+        Settings.for_method("pg-rank", **wrong)
+
+
+def test_every_method_has_defaults_and_a_summary():
+    assert METHODS.keys() == DEFAULTS.keys()
+    assert set(FAIR) <= METHODS.keys()
+
+
+def test_settings_survive_json():
+    given = Settings.for_method("bandit-rank", lam=0.5, seed=7, reward="ERR@10")
+    assert Settings.of_record(json.loads(json.dumps(given.record()))) == given
+
+
+# Fairness: a short version of benchmarks/training.py -------------------------------
+
+
+def test_fairness_turns_away_from_the_biased_feature():
+    data = simulated()
+    options = {"batch": 0, "epochs": 60, "lr": 0.1, "standardise": False}
+    ratios, disparities = [], []
+    for policy in sweep("fair-pg-rank", data, lambdas=[0, 25], **options):
+        theta = policy.model.parameters["theta"]
+        reached = {m.measure: m.value for m in evaluate_policy(policy, data, samples=2)}
+        ratios.append(theta[1] / theta[0])
+        disparities.append(reached["D_group"])
+        if policy.settings.lam == 0:
+            assert reached[NDCG] >= 0.95
+    assert ratios[0] > 0.6 and ratios[1] < 0.1
+    assert disparities[0] > 0.015 and disparities[1] < 0.003
+
+
+def test_individual_disparity_falls_with_lambda():
+    data = learnable(40, n=(5, 6))
+    values = []
+    for policy in sweep("fair-pg-rank", data, lambdas=[0, 20], disparity="D_ind", batch=0, epochs=40, lr=0.1):
+        values.append({m.measure: m.value for m in evaluate_policy(policy, data, samples=2)}["D_ind"])
+    assert values[1] < values[0] / 2
+
+
+def test_german_credit_reader(tmp_path):
+    path = tmp_path / "german.data"
+    rng = np.random.default_rng(0)
+    good = "A11 6 A34 A43 1169 A65 A75 4 {} A101 4 A121 67 A143 A152 2 A173 1 A192 A201 {}"
+    lines = [good.format(("A92", "A93")[rng.integers(2)], rng.integers(1, 3)) for _ in range(200)]
+    path.write_text("\n".join(lines))
+    train, test = german_credit(path, queries=(5, 3))
+    assert (len(train), len(test), train.groups) == (5, 3, ("women", "men"))
+    assert set(train.grades.tolist()) <= {0.0, 1.0}
+    path.write_text("\n".join([*lines, "A11 six"]))
+    with pytest.raises(InputError, match=r"german.data:201"):
+        german_credit(path)
+
+
+# Linear programme -------------------------------------------------------------------
+
+
+@given(st.integers(0, 10**6), st.integers(1, 9), st.integers(1, 3), st.floats(0, 5))
+@settings(max_examples=40, deadline=None)
+def test_programmes_are_doubly_stochastic_and_their_rankings_reproduce_them(seed, n, groups, lam):
+    rng = np.random.default_rng(seed)
+    grades = rng.integers(0, 4, n) * rng.choice([1.0, 0.37])
+    P = fair_ranking(grades, np.eye(groups)[rng.integers(0, groups, n)], lam)
+    assert P.min() >= 0
+    np.testing.assert_allclose(P.sum(axis=0), 1, atol=1e-9)
+    np.testing.assert_allclose(P.sum(axis=1), 1, atol=1e-9)
+    weights, rankings = birkhoff(P)
+    again = np.zeros_like(P)
+    for weight, ranking in zip(weights, rankings, strict=True):
+        assert sorted(ranking.tolist()) == list(range(n))
+        again[ranking, np.arange(n)] += weight
+    np.testing.assert_allclose(again, P, atol=1e-9)
+    assert weights.sum() == pytest.approx(1) and len(weights) <= (n - 1) ** 2 + 1
+
+
+def test_birkhoff_of_a_dense_matrix():
+    rng = np.random.default_rng(0)
+    P = sum(w * np.eye(7)[rng.permutation(7)] for w in rng.dirichlet(np.ones(30)))
+    weights, rankings = birkhoff(P)
+    again = np.zeros_like(P)
+    for weight, ranking in zip(weights, rankings, strict=True):
+        again[ranking, np.arange(7)] += weight
+    np.testing.assert_allclose(again, P, atol=1e-9)
+
+
+def test_programme_trades_utility_for_fairness():
+    grades = np.array([1.0, 1.0, 0.99, 0.98])
+    membership = np.eye(2)[[0, 0, 1, 1]]
+    v = 1 / np.log2(np.arange(2, 6))
+    gaps, gains = [], []
+    for lam in (0.0, 10.0):
+        P = fair_ranking(grades, membership, lam)
+        ratio = (P @ v) @ membership / (grades @ membership)
+        gaps.append(max(0.0, ratio[0] - ratio[1]))
+        gains.append((np.exp2(grades) - 1) @ P @ v)
+    assert gaps[0] > 0.1 and gaps[1] < 1e-9
+    assert gains[1] < gains[0]
+
+
+def test_samples_of_a_mixture_have_its_shares():
+    weights, rankings = np.array([0.6, 0.3, 0.1]), np.array([[0, 1], [1, 0], [0, 1]])
+    drawn = sample_mixture(weights, rankings, 1000, np.random.default_rng(0))
+    assert abs((drawn[:, 0] == 0).mean() - 0.7) <= 0.002
+
+
+# Saved policies ------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("method", ["pg-rank", "bandit-rank", "ridge", "deltr"])
+def test_a_saved_policy_predicts_the_same(tmp_path, method):
+    data = learnable(8)
+    policy = train_policy(Settings.for_method(method, **({} if method == "ridge" else {"epochs": 2})), data)
+    save_policy(policy, tmp_path / "p")
+    loaded = load_policy(tmp_path / "p")
+    assert loaded.settings == policy.settings
+    np.testing.assert_array_equal(loaded.predict(data), policy.predict(data))
+    first = (tmp_path / "p" / "model.npz").read_bytes()
+    save_policy(policy, tmp_path / "q")
+    assert (tmp_path / "q" / "model.npz").read_bytes() == first
+    with pytest.raises(UsageError, match="features"):
+        loaded.predict(data.with_features(2))
+
+
+class Evil:
+    def __reduce__(self):
+        return (pytest.fail, ("a model file was executed",))
+
+
+def saved(tmp_path) -> tuple[TrainedPolicy, Dataset]:
+    data = learnable(4)
+    policy = train_policy(Settings.for_method("pg-rank", epochs=1), data)
+    save_policy(policy, tmp_path)
+    return policy, data
+
+
+def rewrite(path, name, content):
+    with zipfile.ZipFile(path) as archive:
+        members = {member: archive.read(member) for member in archive.namelist()}
+    members[name] = content
+    with zipfile.ZipFile(path, "w") as archive:
+        for member, data in members.items():
+            archive.writestr(member, data)
+
+
+def npy(array):
+    buffer = io.BytesIO()
+    np.lib.format.write_array(buffer, array, allow_pickle=True)
+    return buffer.getvalue()
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        npy(np.array([Evil(), Evil(), Evil()], dtype=object)),
+        npy(np.array(Evil(), dtype=object)),
+        pickle.dumps([1]),
+        npy(np.zeros(4)),
+        npy(np.zeros(3, dtype=np.float32)),
+        npy(np.array([1.0, np.nan, 2.0])),
+        npy(np.zeros(3))[:-8],
+        npy(np.zeros(3)).replace(b"(3,)", b"(9" + b"9" * 15 + b",)")[:200],
+        b"",
+    ],
+)
+def test_hostile_arrays_are_refused_and_never_executed(tmp_path, content):
+    saved(tmp_path)
+    rewrite(tmp_path / "model.npz", "model.theta.npy", content)
+    with pytest.raises(InputError, match=r"model.npz"):
+        load_policy(tmp_path)
+
+
+def test_a_pickle_in_place_of_the_archive_is_refused(tmp_path):
+    saved(tmp_path)
+    (tmp_path / "model.npz").write_bytes(pickle.dumps(Evil()))
+    with pytest.raises(InputError, match=r"model.npz"):
+        load_policy(tmp_path)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda c: c.update(format="other"),
+        lambda c: c.update(features=10**9),
+        lambda c: c.update(features="3"),
+        lambda c: c.update(groups="ab"),
+        lambda c: c["settings"].update(model="os.system"),
+        lambda c: c["settings"].update(method="rm"),
+        lambda c: c["settings"].update(surprise=1),
+        lambda c: c["settings"].update(epochs="5"),
+        lambda c: c.update(settings=[]),
+    ],
+)
+def test_hostile_configurations_are_refused(tmp_path, change):
+    saved(tmp_path)
+    config = json.loads((tmp_path / "config.json").read_text())
+    change(config)
+    (tmp_path / "config.json").write_text(json.dumps(config))
+    with pytest.raises(InputError, match=r"config.json"):
+        load_policy(tmp_path)
+
+
+@pytest.mark.parametrize("text", ["", "[]", "{", "[" * 100_000, '"x"'])
+def test_configurations_that_are_none(tmp_path, text):
+    saved(tmp_path)
+    (tmp_path / "config.json").write_text(text)
+    with pytest.raises(InputError, match=r"config.json"):
+        load_policy(tmp_path)
+
+
+def test_nothing_there(tmp_path):
+    with pytest.raises(InputError, match=r"config.json"):
+        load_policy(tmp_path / "none")
+
+
+# Evaluation ------------------------------------------------------------------------------
+
+
+def test_evaluation_agrees_with_the_measures_of_the_package(tmp_path):
+    import fairevals as fe
+    from fairevals.training.outputs import write_results
+
+    train, test = learnable(10), learnable(12, seed=2, n=(9, 14))
+    policies = sweep("fair-pg-rank", train, lambdas=[0.1], epochs=3, lr=0.05)
+    rows = write_results(tmp_path / "out", policies, {"train": train, "test": test}, samples=400)
+    home = tmp_path / "out" / policies[0].name
+    measures = [NDCG, NDCG_CUT, "ERR", "D_ind", "D_group(attr='group')"]
+    for name, policy in ((policies[0].name, "pl"), (policies[0].name + ".greedy", "ranking")):
+        table = fe.evaluate(
+            runs=[str(home / "test.run")],
+            qrels=str(tmp_path / "out" / "test.qrels"),
+            groups={"group": str(tmp_path / "out" / "test.groups.csv")},
+            measures=measures,
+            policy=policy,
+        )
+        scored = {row.measure.split("(attr")[0]: row for row in table[table.topic == "all"].itertuples()}
+        for row in rows:
+            if row.policy == name and row.split == "test":
+                sampled = row.se is not None
+                other = scored[row.measure]
+                margin = 4.5 * np.hypot(row.se, other.se) if sampled else 1e-8
+                assert abs(row.value - other.value) <= margin, (name, row)
+                assert sampled == (row.measure == "ERR" and policy == "pl")

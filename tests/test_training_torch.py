@@ -1,0 +1,33 @@
+"""The adapter of the documentation, where PyTorch is installed."""
+
+from __future__ import annotations
+
+import textwrap
+
+import numpy as np
+import pytest
+
+from fairevals.training import Dataset, Objective, PolicyGradient, fit, models
+
+
+def adapter_source():
+    text = models.__doc__.split("trains it::", 1)[1]
+    return textwrap.dedent(text)
+
+
+def test_the_documented_adapter_has_about_twenty_lines():
+    lines = [line for line in adapter_source().splitlines() if line.strip()]
+    assert len(lines) <= 22
+    compile(adapter_source(), "adapter", "exec")
+
+
+def test_the_documented_adapter_learns():
+    torch = pytest.importorskip("torch")
+    torch.manual_seed(0)
+    space: dict = {}
+    exec(adapter_source(), space)
+    rng = np.random.default_rng(0)
+    features = [rng.normal(size=(5, 3)) for _ in range(20)]
+    data = Dataset.of(features, [(x[:, 0] > 0).astype(int) for x in features])
+    fitted = fit(space["TorchScorer"](3), PolicyGradient(Objective.of("nDCG")), data, data, epochs=8)
+    assert fitted.curve[-1][2] > fitted.curve[0][2] + 0.1
