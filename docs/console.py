@@ -38,9 +38,19 @@ def commands(block: str) -> list[str]:
 
 def run(command: str, folder: Path) -> str:
     """What a person would see."""
-    env = {**os.environ, "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}", "COLUMNS": "100"}
+    env = {
+        **os.environ,
+        "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
+        "COLUMNS": "100",
+    }
     done = subprocess.run(
-        ["bash", "-c", command], cwd=folder, env=env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False
+        ["bash", "-c", command],
+        cwd=folder,
+        env=env,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        check=False,
     )
     return done.stdout
 
@@ -54,7 +64,11 @@ def rerun(text: str) -> str:
 
         def fresh(match: re.Match[str]) -> str:
             shown = [f"$ {command}\n{run(command, folder)}" for command in commands(match[1])]
-            return "```console\n" + "".join(part if part.endswith("\n") else part + "\n" for part in shown) + "```"
+            return (
+                "```console\n"
+                + "".join(part if part.endswith("\n") else part + "\n" for part in shown)
+                + "```"
+            )
 
         return BLOCK.sub(fresh, text)
 

@@ -12,6 +12,8 @@ import pytest
 TOP = Path(__file__).resolve().parent.parent
 PAGES = ["README.md", *sorted(str(path.relative_to(TOP)) for path in (TOP / "docs").glob("*.md"))]
 NUMBER = re.compile(r"-?\d+\.\d+(?:e-?\d+)?")
+# Another processor may round an exponential or a logarithm differently in the last place; training goes on from there.
+TOLERANCE = {"docs/training.md": 2e-3}
 
 
 def _console():
@@ -27,8 +29,10 @@ def test_every_command_prints_what_the_page_shows(page):
     new = _console().rerun(old)
     assert NUMBER.sub("#", new) == NUMBER.sub("#", old)
     for now, then in zip(NUMBER.findall(new), NUMBER.findall(old), strict=True):
-        # Another processor may round an exponential or a logarithm differently in the last place.
-        assert math.isclose(float(now), float(then), rel_tol=1e-6, abs_tol=1e-9), (now, then)
+        assert math.isclose(float(now), float(then), rel_tol=1e-6, abs_tol=TOLERANCE.get(page, 1e-9)), (
+            now,
+            then,
+        )
 
 
 def test_links_inside_the_repository_lead_somewhere():
@@ -41,5 +45,7 @@ def test_links_inside_the_repository_lead_somewhere():
 def test_the_pages_run_commands_at_all():
     # A change of the fence's name would make the test above pass without running anything.
     commands = _console().commands
-    found = [c for page in PAGES for b in _console().BLOCK.findall((TOP / page).read_text()) for c in commands(b)]
+    found = [
+        c for page in PAGES for b in _console().BLOCK.findall((TOP / page).read_text()) for c in commands(b)
+    ]
     assert sum(c.startswith("fairevals ") for c in found) >= 10

@@ -1,0 +1,153 @@
+"""The documentation builds without a warning, its Python examples run, and what is generated is up to date."""
+
+from __future__ import annotations
+
+import doctest
+import importlib.util
+import math
+import re
+import shutil
+import subprocess
+import sys
+import textwrap
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+
+from fairevals.measures import INDEX, measure_class
+
+TOP = Path(__file__).resolve().parent.parent
+DOCS = TOP / "docs"
+NUMBER = re.compile(r"-?\d+\.\d+(?:e-?\d+)?")
+PYCON = re.compile(r"^```pycon\n(.*?)^```$", re.S | re.M)
+PAGES = sorted(path.name for path in DOCS.glob("*.md"))
+WITH_PYCON = [name for name in PAGES if PYCON.search((DOCS / name).read_text(encoding="utf-8"))]
+
+
+def module(name):
+    spec = importlib.util.spec_from_file_location(name, DOCS / f"{name}.py")
+    found = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(found)
+    return found
+
+
+class Loaded(HTMLParser):
+    """What a page loads from elsewhere when it is opened."""
+
+    def __init__(self):
+        super().__init__()
+        self.found = []
+
+    def handle_starttag(self, tag, attrs):
+        given = dict(attrs)
+        source = given.get("src") or (given.get("href") if tag == "link" else None)
+        if source and re.match(r"(https?:)?//", source) and given.get("rel") != "canonical":
+            self.found.append((tag, source))
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory):
+    pytest.importorskip("material", reason="mkdocs-material is not installed")
+    folder = tmp_path_factory.mktemp("site")
+    done = subprocess.run(
+        [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "--site-dir", folder],
+        cwd=TOP,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return folder
+
+
+def test_the_site_builds_without_warnings(site):
+    built = {path.stem for path in site.glob("*.html")}
+    assert built >= {Path(page).stem for page in PAGES}
+    assert not list(site.glob("*.py"))
+
+
+def test_no_page_loads_anything_from_elsewhere(site):
+    for path in site.glob("*.html"):
+        parser = Loaded()
+        parser.feed(path.read_text(encoding="utf-8"))
+        assert not parser.found, (path.name, parser.found)
+
+
+@pytest.mark.parametrize("page", WITH_PYCON)
+def test_python_examples_run(page, tmp_path, monkeypatch):
+    """All ```pycon blocks of a page are one session, beside copies of runs/ and qrels/."""
+    for part in ("runs", "qrels"):
+        shutil.copytree(TOP / part, tmp_path / part)
+    monkeypatch.chdir(tmp_path)
+    text = (DOCS / page).read_text(encoding="utf-8")
+    examples = "\n".join(PYCON.findall(text))
+    parsed = doctest.DocTestParser().get_doctest(examples, {}, page, page, 0)
+    runner = doctest.DocTestRunner(optionflags=doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS, verbose=False)
+    said = []
+    runner.run(parsed, out=said.append)
+    assert runner.summarize(verbose=False).failed == 0, "".join(said)
+    assert parsed.examples
+
+
+def test_there_are_python_examples():
+    assert {"policies.md", "python.md", "training.md"} <= set(WITH_PYCON)
+
+
+def test_other_python_code_at_least_compiles():
+    for page in PAGES:
+        for block in re.findall(
+            r"^```python\n(.*?)^```$", (DOCS / page).read_text(encoding="utf-8"), re.S | re.M
+        ):
+            compile(block, page, "exec")
+
+
+def test_the_torch_adapter_is_the_one_that_is_tested():
+    """`tests/test_training_torch.py` runs the one in the module's docstring, where PyTorch is installed."""
+    from fairevals.training import models
+
+    tested = textwrap.dedent(models.__doc__.split("::\n", 1)[1])
+    page = (DOCS / "training.md").read_text(encoding="utf-8")
+    (shown,) = re.findall(r"^```python\n(.*?)^```$", page, re.S | re.M)
+    assert [line for line in shown.splitlines() if line] == [line for line in tested.splitlines() if line]
+
+
+def test_the_page_of_measures_is_what_the_declarations_say():
+    page, now = (DOCS / "measures.md").read_text(encoding="utf-8"), module("make_measures").made()
+    hint = "run: python docs/make_measures.py --update"
+    assert NUMBER.sub("#", page) == NUMBER.sub("#", now), hint
+    for a, b in zip(NUMBER.findall(page), NUMBER.findall(now), strict=True):
+        assert math.isclose(float(a), float(b), rel_tol=1e-6, abs_tol=1.01e-4), (a, b, hint)
+
+
+def test_the_page_of_measures_has_a_number_for_each():
+    values = module("make_measures").worked(INDEX)
+    assert list(values) == list(INDEX)
+    assert all("undefined" not in both for pair in values.values() for both in pair)
+
+
+@pytest.mark.parametrize("name", INDEX)
+def test_what_the_page_calls_never_undefined_never_is(name):
+    """Where nothing is relevant, a run leaves a topic out, or ranks nothing that is judged."""
+    make = module("make_measures")
+    if not make.undefined(measure_class(name)).startswith("Never"):
+        return
+    import fairevals as fe
+
+    run, qrels = {"a": {"d": 1.0}, "b": {"u": 1.0}}, {"a": {"d": 0}, "b": {"d": 1}, "c": {"d": 1}}
+    table = fe.evaluate(run, qrels, [make.example(name)], per_topic=True)
+    assert not table.value.isna().any()
+
+
+def test_what_is_said_of_other_tools_is_what_they_answer():
+    """Those that are installed are asked again; the rest of the page is what they said when it was written."""
+    peers = module("check_peers")
+    page = set((DOCS / "peers.md").read_text(encoding="utf-8").splitlines())
+    lines = peers.everything()
+    assert len(lines) >= 20
+    assert [line for line in lines if line not in page] == []
+
+
+def test_the_navigation_names_every_page():
+    nav = re.findall(r": ([\w-]+\.md)$", (TOP / "mkdocs.yml").read_text(encoding="utf-8"), re.M)
+    assert sorted(nav) == PAGES
