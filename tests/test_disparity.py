@@ -131,7 +131,7 @@ def test_many_documents_need_neither_much_memory_nor_lose_digits():
 def test_declarations():
     assert DInd.direction == DGroup.direction == LOWER
     assert DInd().needs_all_documents
-    assert str(DGroup(attr="A", attention="rbp(0.8)", cutoff=5)) == "D_group(attention='rbp(0.8)',attr='A')@5"
+    assert str(DGroup(attr="A", attention="rbp(0.8)", cutoff=5)) == "D_group(attr='A',attention='rbp(0.8)')@5"
     for wrong in ({}, {"attr": ""}, {"attr": "A", "pairs": "min"}):
         with pytest.raises(UsageError):
             DGroup(**wrong)

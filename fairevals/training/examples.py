@@ -87,7 +87,18 @@ def german_credit(
     appendix B.2, and their published data), nobody twice. With some three women in a query, who are relevant or
     not, one query in ten has two groups of exactly equal merit; there `ties` of the settings matters.
     """
-    features, grades, men = read_german(path)
+    return credit_queries(*read_german(path), seed, queries, documents)
+
+
+def credit_queries(
+    features: Floats,
+    grades: Floats,
+    men: Ints,
+    seed: int = 0,
+    queries: tuple[int, int] = (500, 100),
+    documents: int = 10,
+) -> tuple[Dataset, Dataset]:
+    """`german_credit` of people who were read already."""
     rng = np.random.default_rng([seed, 7])
     cut = int(0.8 * len(grades))
     found = []
