@@ -53,6 +53,18 @@ def add_collection(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--qrels", metavar="Q", help="qrels file; counts before the task's")
 
 
+def add_measures(parser: argparse.ArgumentParser) -> None:
+    """-m."""
+    parser.add_argument(
+        "-m",
+        "--measure",
+        action="append",
+        dest="measures",
+        metavar="MEASURE",
+        help="such as nDCG@10 or \"GF(attr='HINDEX')@20\"; more than once for several (default: the task's)",
+    )
+
+
 def add_policy(parser: argparse.ArgumentParser) -> None:
     """--policy, --samples, --seed, --temperature."""
     group = parser.add_argument_group("policy")

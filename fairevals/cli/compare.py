@@ -26,14 +26,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--baseline", required=True, metavar="RUN", help="a run file, or the tag of one of the runs"
     )
-    parser.add_argument(
-        "-m",
-        "--measure",
-        action="append",
-        dest="measures",
-        metavar="MEASURE",
-        help="such as nDCG@10 or \"GF(attr='HINDEX')@20\"; more than once for several (default: the task's)",
-    )
+    common.add_measures(parser)
     parser.add_argument(
         "--test",
         choices=("ttest", "wilcoxon", "tukey", "bootstrap"),

@@ -29,14 +29,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         metavar="TAG",
         help="the tag of a run that is a reference policy, to be marked as one; more than once for several",
     )
-    parser.add_argument(
-        "-m",
-        "--measure",
-        action="append",
-        dest="measures",
-        metavar="MEASURE",
-        help="such as nDCG@10 or \"GF(attr='HINDEX')@20\"; more than once for several (default: the task's)",
-    )
+    common.add_measures(parser)
     parser.add_argument(
         "--test",
         choices=("ttest", "wilcoxon", "tukey", "bootstrap"),

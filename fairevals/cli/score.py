@@ -20,14 +20,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         metavar="RUN",
         help="run file, compressed or not; - for standard input; or a folder of parquet files (topic, doc, score)",
     )
-    parser.add_argument(
-        "-m",
-        "--measure",
-        action="append",
-        dest="measures",
-        metavar="MEASURE",
-        help="such as nDCG@10 or \"GF(attr='HINDEX')@20\"; more than once for several (default: the task's)",
-    )
+    common.add_measures(parser)
     parser.add_argument(
         "-q", "--per-topic", action="store_true", help="values of every topic, not only means"
     )
