@@ -3,13 +3,15 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test lint types unit format benchmark clean
+.PHONY: help demo test lint types unit format fuzz docs benchmark clean
 .DEFAULT_GOAL := help
 
 help:
 	@echo "make demo       score the sample task, write reports/demo/index.html, print the leaderboard"
 	@echo "make test       lint, types and all tests"
 	@echo "make benchmark  this project and its peers on the same work"
+	@echo "make fuzz       the readers against random bytes, for a minute"
+	@echo "make docs       put into README and docs what their commands print now"
 
 # The environments are made anew when what they install changes.
 $(VENV)/installed: pyproject.toml
@@ -42,8 +44,19 @@ format: $(VENV)/installed-dev
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
+# With atheris (pip install -e '.[fuzz]') guided by coverage, without it at random.
+fuzz: $(VENV)/installed-dev
+	$(BIN)/python fuzz/readers.py -max_total_time=60
+
 benchmark: $(VENV)/installed-dev
 	$(BIN)/python benchmarks/scoring.py
+	$(BIN)/python benchmarks/plackett_luce.py
+	$(BIN)/python benchmarks/groups.py
+
+# The numbers and outputs in the README and the docs, as the commands print them now.
+docs: $(VENV)/installed-dev
+	$(BIN)/python docs/make_measures.py --update
+	$(BIN)/python docs/console.py --update README.md docs/*.md
 
 clean:
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis build dist *.egg-info

@@ -62,10 +62,10 @@ def run(args: argparse.Namespace) -> int:
     rows: list[tuple[Cell, ...]] = []
     errors = warnings = bad_files = 0
     for path in args.runs:
-        source = Source.of(path)
         found: Counter[str] = Counter()
         failed = False
         try:
+            source = Source.of(path)
             problems = _check_table(source, rules) if is_table(source) else check_run(source, rules)
             for problem in problems:
                 found[problem.kind] += 1
@@ -78,7 +78,7 @@ def run(args: argparse.Namespace) -> int:
             place = error.place if isinstance(error, InputError) else None
             rows.append(
                 (
-                    shown(source.name),
+                    shown(path),
                     place.line or None if place else None,
                     "error",
                     "unreadable",

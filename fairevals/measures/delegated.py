@@ -16,6 +16,9 @@ from fairevals.typing import Floats
 NEED_RELEVANT = frozenset({"AP", "R", "Rprec", "Bpref", "infAP", "SetR", "SetF", "SetAP", "IPrec", "nDCG"})
 """Measures that divide by what the relevant documents would give: undefined where there is none."""
 
+MOST = 1_000_000
+"""The highest grade: trec_eval keeps a counter for every grade up to it."""
+
 
 @dataclass(frozen=True)
 class Delegated(RankingMeasure):
@@ -78,6 +81,10 @@ class Delegated(RankingMeasure):
         raw = ranked.raw_grades
         if np.any(raw[~np.isnan(raw)] % 1):
             raise UsageError(f"{self} needs whole grades, and the qrels have others")
+        if np.nanmax(raw, initial=0.0) > MOST:
+            raise UsageError(
+                f"{self}: a grade of {np.nanmax(raw):g}; expected at most {MOST:,}, as trec_eval counts grades"
+            )
         # trec_eval's C code writes outside its arrays for a grade below −1, and for a topic without any grade from
         # 0 on. All negative grades mean the same to it, and such a topic has nothing relevant either way.
         floor = np.where(np.any(raw >= 0, axis=1, keepdims=True), -1.0, 0.0)

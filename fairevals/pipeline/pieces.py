@@ -167,6 +167,11 @@ def _workers(collection: Collection, plan: Plan, jobs: int, executor: Executor |
         pool = ProcessPoolExecutor(jobs, initializer=_share, initargs=(collection, plan))
         try:
             yield _Workers(pool, None, 4 * jobs)
+        except BaseException:
+            # Interrupted, or one piece is wrong: the others are of no use, and nobody wants to wait for them.
+            for process in list(pool._processes.values()):
+                process.terminate()
+            raise
         finally:
             pool.shutdown(cancel_futures=True)
     else:

@@ -154,7 +154,7 @@ def page(report: Report, pictures: Sequence[Picture]) -> bytes:
             data=plain(page_data(report)),
         )
     )
-    return text.encode()
+    return text.encode(errors="backslashreplace")  # the name of a file need not be text
 
 
 def _leaderboard(report: Report) -> dict[str, Any]:

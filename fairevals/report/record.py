@@ -99,7 +99,9 @@ def record(report: Report, pictures: Sequence[Picture]) -> bytes:
         "trained": [asdict(point) for point in report.trained.points] if report.trained else [],
         "remarks": list(report.remarks),
     }
-    return (json.dumps(plain(found), ensure_ascii=False, indent=1, allow_nan=False) + "\n").encode()
+    return (json.dumps(plain(found), ensure_ascii=False, indent=1, allow_nan=False) + "\n").encode(
+        errors="backslashreplace"
+    )
 
 
 def _fronts(report: Report) -> list[dict[str, Any]]:

@@ -22,7 +22,9 @@ def write_report(report: Report, folder: Path, *, force: bool = False) -> list[P
     drawn = pictures(report)
     files = {
         MARKER: record(report, drawn),
-        "scores.csv": render(long_table(report.scores, per_topic=True), "csv").encode(),
+        "scores.csv": render(long_table(report.scores, per_topic=True), "csv").encode(
+            errors="backslashreplace"
+        ),
         PAGE: page(report, drawn),
         **{f"figures/{picture.name}.svg": picture.svg for picture in drawn},
     }

@@ -1,0 +1,242 @@
+"""Fuzzes the readers: whatever bytes they get, they return or raise a `FairevalsError`, and do so soon.
+
+    python fuzz/readers.py -max_total_time=60
+
+With atheris installed (`pip install 'fairevals[fuzz]'`) the bytes are led by coverage, and all options of libFuzzer
+work; without it valid files are mutated at random, the same way for the same `-seed=N`. A failing input is written to
+`crash-…` in the working folder, and given as an argument it is run again.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import random
+import sys
+import tempfile
+import time
+import traceback
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+
+try:
+    import atheris
+except ImportError:
+    atheris = None
+if "-atheris=0" in sys.argv:
+    atheris = None
+
+with atheris.instrument_imports(include=["fairevals", "tomllib"]) if atheris else contextlib.nullcontext():
+    from fairevals.collection.groups import load_attribute
+    from fairevals.collection.qrels import Qrels
+    from fairevals.collection.run import Run
+    from fairevals.derive import derive, read_annotations
+    from fairevals.errors import FairevalsError, InputWarning
+    from fairevals.io import qrels as qrels_files
+    from fairevals.io import runs as run_files
+    from fairevals.io.check import Rules, check_run
+    from fairevals.io.groups import read_target_file
+    from fairevals.io.letor import read_letor
+    from fairevals.io.streams import Source
+    from fairevals.io.task import AttributeSpec, Task, read_task
+
+SLOW = 10.0
+"""Seconds after which an input counts as a hang."""
+
+FOLDER = tempfile.TemporaryDirectory(prefix="fairevals-fuzz-")
+FILE = Path(FOLDER.name) / "file"
+QRELS = Qrels.of(qrels_files.read_columns(Source.of(b"q1 0 a 2\nq1 0 b 0\nq2 0 a 1\n", "qrels")))
+GROUPS = ("she", "he")
+
+
+def _run(data: bytes) -> None:
+    for name in ("x.run", "x.csv"):
+        for samples in (False, True):
+            with contextlib.suppress(FairevalsError):
+                Run.of(run_files.read_columns(Source.of(data, name), samples=samples, depth=2))
+
+
+def _check(data: bytes) -> None:
+    for _ in check_run(Source.of(data, "x.run"), Rules(topics=("q1",), max_documents=2, style=True)):
+        pass
+
+
+def _qrels(data: bytes) -> None:
+    Qrels.of(qrels_files.read_columns(Source.of(data, "x.qrels")))
+
+
+def _memberships(data: bytes) -> None:
+    FILE.write_bytes(data)
+    load_attribute(AttributeSpec("SEX", GROUPS, memberships=FILE, target="relevant"), QRELS)
+
+
+def _task(data: bytes) -> None:
+    FILE.write_bytes(data)
+    read_task(FILE)
+
+
+def _target(data: bytes) -> None:
+    FILE.write_bytes(data)
+    read_target_file(FILE, GROUPS)
+
+
+def _annotations(data: bytes) -> None:
+    task = Task(attributes={"SEX": AttributeSpec("SEX", GROUPS)})
+    derive(task, read_annotations(Source.of(data, "x.tsv")))
+
+
+def _letor(data: bytes) -> None:
+    read_letor(data)
+
+
+TARGETS: tuple[tuple[Callable[[bytes], None], bytes], ...] = (
+    (_run, b"q1 Q0 a 1 3.5 t\nq1 Q0 b 2 2e-1 t\nq2 Q0 a 1 1 t\n"),
+    (_run, b"<SYSDESC>x</SYSDESC>\nq1 1 a 1 3 t\nq1 2 a 1 3 t\n"),
+    (_run, b"id\tseq\tdoc\nq1\t1\ta\nq1\t2\ta\n"),
+    (_run, b'topic,doc,score\nq1,a,2\nq1,"b",1.5\n'),
+    (_check, b"q1 Q0 a 1 3.5 t\nq1 Q0 b 2 2e-1 t\nq2 Q0 a 1 1 t\n"),
+    (_qrels, b"q1 0 a 2\nq1 0 b 0\nq2 0 a -1\n"),
+    (_qrels, b"q1 a L2\nq2 b L0\n"),
+    (_memberships, b"q1 a 0.5 0.5\nq1 b 1 0\n"),
+    (_memberships, b"topic,doc,group,weight\nq1,a,she,1\nq1,b,he,0.5\n"),
+    (
+        _task,
+        b'name = "x"\nmax_grade = 2\n[attributes.SEX]\ngroups = ["she", "he"]\ntarget = {"*" = [0.5, 0.5]}\n',
+    ),
+    (_task, b'[policy]\nkind = "pl"\ntemperature = 0.5\n[attributes]\nA.groups = ["a", "b"]\nA.bins = [1]\n'),
+    (_target, b"0.25\n0.75\n"),
+    (_annotations, b"topic\tdoc\tentity\tannotator\tSEX\nq1\ta\te\tx\tshe\nq1\tb\t\tx\t\n"),
+    (_letor, b"2 qid:q1 1:0.5 3:1e-2 # docid = a\n0 qid:q1 2:1\n"),
+)
+"""What reads, and a file that it reads well; the first byte of an input says which."""
+
+PIECES = (
+    *(
+        b"\0",
+        b"\xff",
+        b"\n",
+        b"\r",
+        b"\t",
+        b" ",
+        b'"',
+        b"'",
+        b",",
+        b"=",
+        b"[",
+        b"]",
+        b"{",
+        b".",
+        b"#",
+        b":",
+        b"-",
+        b"e",
+    ),
+    *(
+        b"nan",
+        b"inf",
+        b"1e999",
+        b"9" * 30,
+        b"9" * 5000,
+        b"1e-400",
+        b"\xe2\x80\xa8",
+        b"\xc2\x85",
+        b"\xef\xbb\xbf",
+    ),
+    *(b"[" * 1500, b"a." * 1500, b"x" * 70_000, b"topic,doc,score\n", b"qid:", b"<SYSDESC>"),
+)
+
+
+def one_input(data: bytes) -> None:
+    """Read one input; raises where a reader fails in a way that it must not."""
+    if not data:
+        return
+    began = time.monotonic()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        warnings.simplefilter("ignore", InputWarning)
+        with contextlib.suppress(FairevalsError):
+            TARGETS[data[0] % len(TARGETS)][0](data[1:])
+    if time.monotonic() - began > SLOW:
+        raise TimeoutError(f"more than {SLOW:g} seconds")
+
+
+def seeds() -> list[bytes]:
+    """An input for every target."""
+    return [bytes([number]) + data for number, (_, data) in enumerate(TARGETS)]
+
+
+def mutated(data: bytes, turn: random.Random) -> bytes:
+    """A few changes of an input, never of its first byte."""
+    changed = bytearray(data)
+    for _ in range(turn.randint(1, 5)):
+        at, size = turn.randint(1, len(changed)), turn.randint(0, 8)
+        match turn.randrange(6):
+            case 0 if at < len(changed):
+                changed[at] ^= 1 << turn.randrange(8)
+            case 1:
+                del changed[at : at + size]
+            case 2:
+                changed[at:at] = turn.choice(PIECES)
+            case 3:
+                changed[at:at] = changed[max(1, at - 8 * size) : at] * turn.randint(1, 3)
+            case 4:
+                changed[at:] = turn.choice(TARGETS)[1][turn.randint(0, 20) :]
+            case _:
+                changed[at : at + size] = turn.randbytes(size)
+    return bytes(changed)
+
+
+def at_random(seconds: float, seed: int) -> int:
+    """Mutate and read until the time is over; 1 if something failed."""
+    turn, known = random.Random(seed), seeds()
+    executions, stop = 0, time.monotonic() + seconds
+    while time.monotonic() < stop:
+        data = mutated(turn.choice(known), turn)
+        try:
+            one_input(data)
+        except Exception:
+            traceback.print_exc()
+            path = Path(f"crash-{hashlib.sha256(data).hexdigest()[:16]}")
+            path.write_bytes(data)
+            print(f"{executions} executions; failed: {path}")
+            return 1
+        executions += 1
+    print(f"{executions} executions in {seconds:g} s, none failed (random mutations, without atheris)")
+    return 0
+
+
+def main() -> int:
+    """Fuzz, or run the given files again."""
+    options = dict(word[1:].split("=", 1) for word in sys.argv[1:] if word.startswith("-") and "=" in word)
+    files = [Path(word) for word in sys.argv[1:] if Path(word).is_file()]
+    for number, data in enumerate(seeds()):  # the seeds must be fine, or nothing is fuzzed
+        TARGETS[number][0](data[1:])
+    if files:
+        for path in files:
+            one_input(path.read_bytes())
+        print(f"{len(files)} executions, none failed")
+        return 0
+    if atheris is None:
+        return at_random(float(options.get("max_total_time", 60)), int(options.get("seed", 0)))
+    corpus = Path(FOLDER.name) / "corpus"
+    corpus.mkdir()
+    for number, data in enumerate(
+        [*seeds(), *(seeds()[n % len(TARGETS)][:1] + p for n, p in enumerate(PIECES))]
+    ):
+        (corpus / str(number)).write_bytes(data)
+    words = [
+        sys.argv[0],
+        "-print_final_stats=1",
+        "-timeout=20",
+        "-rss_limit_mb=3000",
+        "-max_len=4096",
+        *sys.argv[1:],
+    ]
+    atheris.Setup([*words, str(corpus)], one_input)
+    atheris.Fuzz()
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
