@@ -19,6 +19,7 @@ from fairevals.cli.report import configure
 from fairevals.cli.report import run as run_report
 from fairevals.collection.groups import Attribute
 from fairevals.errors import FairevalsError, InputError, UsageError
+from fairevals.io.names import safe_name
 from fairevals.io.task import PolicySpec, Task
 from fairevals.measures import parse_measure
 from fairevals.pipeline import Plan, load_collection
@@ -192,7 +193,7 @@ def test_hostile_names_are_text_everywhere(tmp_path):
     record = json.loads((tmp_path / "out" / "report.json").read_text(encoding="utf-8"))
     assert set(record["leaderboard"]) == set(HOSTILE)
     for name in record["figures"]:
-        assert re.fullmatch(r"figures/[a-z0-9-]+\.svg", name)
+        assert re.fullmatch(r"figures/[A-Za-z0-9_-]+\.svg", name)
         assert ElementTree.parse(tmp_path / "out" / name).getroot().find(".//script") is None
     assert {p.name for p in tmp_path.iterdir()} == {"task", "out"}
     assert len(text) < 2_000_000
@@ -481,7 +482,7 @@ def test_groups_from_python_and_attribute_names_make_safe_files(tmp_path):
     runs = [{"q": {"a": 2.0, "b": 1.0}}]
     report = gather(runs, collection, Plan.of(collection, [f"AWRF(attr={name!r})", "nDCG@5"]), Wish())
     files = write_report(report, tmp_path / "out")
-    assert tmp_path / "out" / "figures" / "ranks-1-b-x.svg" in files
+    assert tmp_path / "out" / "figures" / f"ranks-1-{safe_name(name)}.svg" in files
     assert [path.name for path in tmp_path.iterdir()] == ["out"]
 
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
 
 from fairevals.errors import shown
+from fairevals.io.names import safe_name
 from fairevals.report.agreement import MOST, heat_map
 from fairevals.report.gather import Report
 from fairevals.report.groups import Distribution, along_ranks
@@ -123,7 +123,6 @@ def _tradeoff(report: Report, across: int) -> Picture:
 
 def _ranks(number: int, found: list[Distribution]) -> Picture:
     attribute = str(shown(found[0].attribute, 40))
-    slug = re.sub(r"[^a-z0-9]+", "-", attribute.lower()).strip("-")[:40]
     groups = labels(found[0].groups, 24)
     last = "; ".join(
         f"{one.run}: " + ", ".join(f"{g} {v:.2f}" for g, v in zip(groups, one.achieved[-1], strict=True))
@@ -133,7 +132,7 @@ def _ranks(number: int, found: list[Distribution]) -> Picture:
     depth = found[0].achieved.shape[0]
     return Picture(
         "groups",
-        f"ranks-{number}" + (f"-{slug}" if slug else ""),
+        f"ranks-{number}-{safe_name(attribute)}",
         rendered(along_ranks(found, columns=3)),
         f"Shares of the groups of {attribute} along the first {depth} ranks, against the target ({target}). "
         f"At rank {depth}: {last}.",
