@@ -104,6 +104,8 @@ def test_only_the_named_files_are_left(folder: Path) -> None:
         "qrels/sample.HINDEX.gmemb",
         "qrels/sample.REGION.csv",
         "qrels/sample.ORIGIN.tsv",
+        "qrels/sample.letor",
+        "qrels/sample.groups.csv",
         "qrels/topics.tsv",
         "qrels/task.toml",
     }

@@ -13,7 +13,7 @@ from fairevals.io.streams import written_bytes
 FORMAT = "fairevals report 1"
 MARKER = "report.json"
 PAGE = "index.html"
-_FIGURE = re.compile(r"figures/[a-z0-9][a-z0-9-]*\.svg")
+_FIGURE = re.compile(r"figures/\w[\w.-]*\.svg")
 
 
 def check_folder(folder: Path, *, force: bool = False) -> None:

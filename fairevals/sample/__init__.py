@@ -19,7 +19,7 @@ def write_sample(folder: Path, seed: int = 2026) -> list[Path]:
     ...     (Path(folder) / "qrels" / "topics.tsv").read_text(encoding="ascii").splitlines()[1]
     'R01\\tresearchers\\tpeople who work on fair ranking'
     >>> len(paths)
-    12
+    14
     """
     paths = []
     for name, text in sample_files(make_topics(seed), seed).items():
@@ -33,5 +33,8 @@ def write_sample(folder: Path, seed: int = 2026) -> list[Path]:
 def _write(path: Path, text: str) -> None:
     """Under a temporary name first: nobody ever reads half a file."""
     unfinished = path.with_name(f".{path.name}.unfinished")
-    unfinished.write_text(text, encoding="ascii", newline="\n")
-    unfinished.replace(path)
+    try:
+        unfinished.write_text(text, encoding="ascii", newline="\n")
+        unfinished.replace(path)
+    finally:
+        unfinished.unlink(missing_ok=True)

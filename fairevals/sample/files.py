@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from fairevals.sample.letor import group_rows, letor_lines
 from fairevals.sample.pages import GROUPS, Page
 from fairevals.sample.systems import LEFT_OUT, ORIGIN_TARGET, SYSTEMS
 from fairevals.sample.topics import Topic
@@ -17,6 +18,8 @@ def sample_files(topics: list[Topic], seed: int) -> dict[str, str]:
         "qrels/sample.HINDEX.gmemb": hindex_text(topics),
         "qrels/sample.REGION.csv": region_text(topics),
         "qrels/sample.ORIGIN.tsv": origin_text(topics),
+        "qrels/sample.letor": _lines(letor_lines(topics, seed)),
+        "qrels/sample.groups.csv": _lines(("doc,group,weight", *group_rows(topics))),
         "qrels/topics.tsv": topics_text(topics),
         "qrels/task.toml": task_text(),
     }
