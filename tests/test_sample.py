@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import math
 import tomllib
+import warnings
 from collections import Counter, defaultdict
 from itertools import pairwise
 from pathlib import Path
@@ -15,6 +16,7 @@ from fairevals.sample import write_sample
 from fairevals.sample.draws import Draws
 
 TOP = Path(__file__).resolve().parents[1]
+TRAINED = ["pg-rank", "fair-pg-rank"]
 BEST_FIRST = ["dense", "fair-rerank", "bm25", "popularity", "round-robin", "random"]
 
 Qrels = dict[str, dict[str, int]]
@@ -247,6 +249,53 @@ def test_the_task_file(folder: Path) -> None:
     assert sum(task["attributes"]["ORIGIN"]["target"]) == pytest.approx(1)
     for name in (task["qrels"], *(table["memberships"] for table in task["attributes"].values())):
         assert (folder / "qrels" / name).is_file()
+
+
+def test_learning_data(folder: Path) -> None:
+    qrels = read_qrels(folder)
+    seen: dict[str, list[str]] = defaultdict(list)
+    for line in (folder / "qrels" / "sample.letor").read_text().splitlines():
+        values, doc = line.split(" # ")
+        grade, qid, *features = values.split()
+        topic = qid.removeprefix("qid:")
+        assert int(grade) == qrels[topic].get(doc, 0)
+        assert [feature.split(":")[0] for feature in features] == ["1", "2", "3", "4"]
+        seen[topic].append(doc)
+    assert list(seen) == list(qrels)
+    assert all(len(docs) == len(set(docs)) and set(qrels[topic]) <= set(docs) for topic, docs in seen.items())
+    shares = read_long(folder / "qrels" / "sample.groups.csv", ",")
+    assert set(shares) == {doc for docs in seen.values() for doc in docs}
+    assert all(sum(weights.values()) == pytest.approx(1, abs=1e-3) for weights in shares.values())
+
+
+@pytest.mark.parametrize("tag", TRAINED)
+def test_a_trained_run_ranks_all_pages_of_all_topics(folder: Path, tag: str) -> None:
+    run = read_run(TOP, tag)
+    pages: dict[str, set[str]] = defaultdict(set)
+    for line in (folder / "qrels" / "sample.letor").read_text().splitlines():
+        values, doc = line.split(" # ")
+        pages[values.split()[1].removeprefix("qid:")].add(doc)
+    assert {topic: {doc for _, doc in ranking} for topic, ranking in run.items()} == pages
+    for ranking in run.values():
+        assert len({doc for _, doc in ranking}) == len(ranking)
+        assert ranking == sorted(ranking, reverse=True)
+    assert mean_ndcg(run, read_qrels(folder)) > 0.6
+
+
+def test_the_fair_policy_is_fairer_than_the_useful_one() -> None:
+    import fairevals
+
+    measures = ["D_group(attr='HINDEX')", "D_group(attr='ORIGIN')", "D_ind", "nDCG@10"]
+    files = [str(TOP / "runs" / f"{tag}.run") for tag in TRAINED]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # D_group is undefined on the topics of the other kind
+        found = fairevals.evaluate(
+            files, task=str(TOP / "qrels" / "task.toml"), measures=measures, policy="pl"
+        )
+    value = {(row.run, row.measure.split("@")[0]): row.value for row in found.itertuples()}
+    for measure in measures[:3]:
+        assert value["fair-pg-rank", measure] < value["pg-rank", measure]
+    assert value["fair-pg-rank", "nDCG"] < value["pg-rank", "nDCG"]  # and that is its price
 
 
 def test_draws_are_keyed_by_their_purpose() -> None:

@@ -25,6 +25,7 @@ COMMANDS = {
     "report": "one self-contained page, the scores, the figures, and all of it for programs",
     "train": "train reference policies: for utility, for fairness of exposure, and baselines",
     "predict": "apply a trained policy to data: a run of log-weights, or sampled rankings",
+    "reproduce": "do experiments of papers again: figures, numbers, and the claims beside what was measured",
     "derive": "qrels and memberships from entity annotations",
     "doctor": "versions, optional parts and limits in force",
     "completion": "a completion script for bash, zsh or fish",

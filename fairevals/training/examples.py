@@ -85,7 +85,8 @@ def german_credit(
 
     A query draws people who are no good risk four times as readily as those who are (Singh & Joachims 2019,
     appendix B.2, and their published data), nobody twice. With some three women in a query, who are relevant or
-    not, one query in ten has two groups of exactly equal merit; there `ties` of the settings matters.
+    not, about one in ten of the queries on which D_group is defined has two groups of exactly equal merit; there
+    `ties` of the settings matters.
     """
     return credit_queries(*read_german(path), seed, queries, documents)
 

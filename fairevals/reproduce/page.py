@@ -1,0 +1,58 @@
+"""The page of an experiment: one file that loads nothing, whose template escapes whatever it is given."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from collections.abc import Mapping
+from importlib.resources import files
+
+from fairevals.errors import shown
+from fairevals.io.out import Cell
+from fairevals.report.page import number
+from fairevals.report.style import data_uri
+from fairevals.reproduce.parts import AGREES, DISAGREES, Reproduction
+
+_OWN = """
+.verdict { font-weight: 600; white-space: nowrap; }
+.yes { color: var(--blue); }
+.no { color: var(--rust); }
+.claims td { white-space: normal; text-align: left; min-width: 11rem; }
+.claims .verdict { min-width: 7rem; }
+.claims ul { margin: 0; padding-left: 1.1rem; }
+"""
+
+
+def page(found: Reproduction, versions: Mapping[str, str]) -> bytes:
+    """The bytes of index.html; the same experiment gives the same bytes."""
+    from jinja2 import Environment, PackageLoader, StrictUndefined
+    from markupsafe import Markup
+
+    environment = Environment(
+        loader=PackageLoader("fairevals.reproduce", "templates"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters.update(cell=_cell, tone=_tone)
+    style = (files("fairevals.report") / "templates" / "style.css").read_text(encoding="utf-8") + _OWN
+    digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode("ascii")
+    text = environment.get_template("index.html").render(
+        style=Markup(style),  # noqa: S704  # this package's own; everything else on the page is escaped
+        policy=f"default-src 'none'; style-src 'sha256-{digest}'; img-src data:; base-uri 'none'; form-action 'none'",
+        found=found,
+        drawings=[(drawing, data_uri(drawing.svg)) for drawing in found.drawings],
+        versions=versions,
+    )
+    return text.encode("utf-8", "backslashreplace")
+
+
+def _cell(value: Cell) -> str:
+    if isinstance(value, float):
+        return number(value)
+    return "–" if value is None else str(shown(str(value), 200))
+
+
+def _tone(verdict: str) -> str:
+    return "yes" if verdict == AGREES else "no" if verdict == DISAGREES else "part"

