@@ -201,7 +201,7 @@ class NativeProvider(their_providers.Provider):
 def register() -> None:
     """Add what ir-measures lacks: the names, a provider at the end of its pipeline, and `ir_measures.fairevals`.
 
-    nDCG, ERR and P stay ir-measures' own there. This package's come by asking its provider:
+    nDCG, ERR, P and RBP stay ir-measures' own there. This package's come by asking its provider:
     `ir_measures.fairevals.calc_aggregate([ir_measures.ERR@20], qrels, run)`.
     """
     if NAME in their_providers.registry:

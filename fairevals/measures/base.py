@@ -236,11 +236,12 @@ def rank_sum(terms: Array) -> Floats:
 
 
 _GRAMMAR = re.compile(
-    r"\s*(?P<name>[A-Za-z_][\w]*)\s*(?:\((?P<params>.*)\))?\s*(?:@\s*(?P<cutoff>[0-9]{1,9}))?\s*", re.S
+    r"\s*(?P<name>[A-Za-z_][\w]*)\s*(?:\((?P<params>.*)\))?\s*(?:@\s*(?P<cutoff>[0-9]{1,9}(?:\.[0-9]{1,9})?))?\s*",
+    re.S,
 )
 
 
-def split_name(text: str) -> tuple[str, Mapping[str, Any], int | None]:
+def split_name(text: str) -> tuple[str, Mapping[str, Any], Any]:
     """Take `NAME(param=value, …)@cutoff` apart.
 
     >>> split_name("GF(attr='HINDEX', div='RNOD')@20")
@@ -262,4 +263,7 @@ def split_name(text: str) -> tuple[str, Mapping[str, Any], int | None]:
             raise ValueError
     except (SyntaxError, ValueError, MemoryError, RecursionError):
         raise UsageError(f"cannot read the parameters of the measure {shown(text)!r}; {expected}") from None
-    return match["name"], params, int(match["cutoff"]) if match["cutoff"] else None
+    cutoff: Any = match[
+        "cutoff"
+    ]  # a decimal is for IPrec of ir-measures only; others refuse it by themselves
+    return match["name"], params, (float(cutoff) if "." in cutoff else int(cutoff)) if cutoff else None

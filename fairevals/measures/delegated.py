@@ -10,7 +10,7 @@ import numpy as np
 
 from fairevals.collection import Ranked
 from fairevals.errors import UsageError, shown
-from fairevals.measures.base import HIGHER, RankingMeasure
+from fairevals.measures.base import HIGHER, RankingMeasure, split_name
 from fairevals.typing import Floats
 
 NEED_RELEVANT = frozenset({"AP", "R", "Rprec", "Bpref", "infAP", "SetR", "SetF", "SetAP", "IPrec", "nDCG"})
@@ -42,7 +42,7 @@ class Delegated(RankingMeasure):
     def __post_init__(self) -> None:
         super().__post_init__()
         cutoff = self.measure.params.get("cutoff")
-        object.__setattr__(self, "cutoff", int(cutoff) if cutoff else None)
+        object.__setattr__(self, "cutoff", int(cutoff) if cutoff and cutoff >= 1 else None)
 
     @cached_property
     def measure(self) -> Any:
@@ -50,7 +50,10 @@ class Delegated(RankingMeasure):
         import ir_measures
 
         try:
-            found = ir_measures.parse_measure(self.text)
+            # ir-measures' own parser uses parts of `ast` that newer Pythons no longer have.
+            name, params, cutoff = split_name(self.text)
+            found = ir_measures.measures.registry[name](**params)
+            found = found if cutoff is None else found @ cutoff
             supported = bool(ir_measures.DefaultPipeline.supports(found))  # type: ignore[no-untyped-call]
         except Exception:  # a wrong name or parameter: NameError, ValueError, AssertionError, SyntaxError …
             raise UsageError(f"unknown measure {shown(self.text)!r}") from None

@@ -12,6 +12,7 @@ INDEX = {
     "ERR": "err:ERR",
     "iRBU": "irbu:IRBU",
     "P": "precision:P",
+    "RBP": "rbp:RBP",
     "GF": "gf:GF",
     "GFR": "gfr:GFR",
     "D_ind": "disparity:DInd",
