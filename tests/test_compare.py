@@ -19,7 +19,8 @@ from fairevals.stats.tables import COLUMNS
 
 TOP = Path(__file__).resolve().parents[1]
 TASK = str(TOP / "qrels" / "task.toml")
-RUNS = [str(path) for path in sorted((TOP / "runs").glob("*.run"))]
+SYSTEMS = ("bm25", "dense", "fair-rerank", "popularity", "random", "round-robin")
+RUNS = [str(TOP / "runs" / f"{name}.run") for name in SYSTEMS]
 NDCG, GROUP = "nDCG@10", "D_group(attr='REGION')@20"
 DP = "DP(attr='ORIGIN',protected='Africa')@20"
 
