@@ -170,11 +170,9 @@ def letor(train_path: str, test_path: str) -> None:
     except ImportError:
         print("  lightgbm is not installed: no lambdarank beside them")
         return
-    ranker = lightgbm.LGBMRanker(
-        objective="lambdarank", n_estimators=100, num_leaves=31, verbose=-1, num_threads=2
-    )
-    ranker.fit(data.features, data.grades.astype(int), group=data.lengths)
-    scores = ranker.predict(test.features)
+    known = lightgbm.Dataset(data.features, label=data.grades.astype(int), group=data.lengths)
+    settings = {"objective": "lambdarank", "num_leaves": 31, "verbose": -1, "num_threads": 2}
+    scores = lightgbm.train(settings, known, num_boost_round=100).predict(test.features)
     found = []
     for start, stop in zip(test.starts[:-1], test.starts[1:], strict=True):
         gain = np.exp2(test.grades[start:stop]) - 1

@@ -20,8 +20,9 @@ PolicyGradient(Objective.of("nDCG", lam=1.0)), train, valid)` trains it::
             self.optimiser = torch.optim.Adam(self.network.parameters(), lr=lr)
 
         def scores(self, X):
-            self.last = self.network(torch.as_tensor(X, dtype=torch.float64)).squeeze(-1)
-            return self.last.detach().numpy()
+            found = self.network(torch.as_tensor(X, dtype=torch.float64)).squeeze(-1)
+            self.last = found if self.network.training else None
+            return found.detach().numpy()
 
         def backward(self, grad):
             self.optimiser.zero_grad()
@@ -31,7 +32,6 @@ PolicyGradient(Objective.of("nDCG", lam=1.0)), train, valid)` trains it::
 
         def train(self, on):
             self.network.train(on)
-            self.last = None
 """
 
 from __future__ import annotations
