@@ -7,7 +7,7 @@ import os
 import secrets
 import stat
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
@@ -163,7 +163,9 @@ class Source:
 
     def _all(self, file: BinaryIO) -> bytes:
         found = bytearray()
-        while data := file.read(1 << 20):
+        # One system call at a time, where that can be had: Python sees a signal only between two of them.
+        read: Callable[[int], bytes] = getattr(file, "read1", file.read)
+        while data := read(1 << 20):
             found += data
             if len(found) > self.limits.bytes:
                 raise self._too_large()
