@@ -6,11 +6,9 @@ import csv
 import io
 import json
 import os
-import signal
 import subprocess
 import sys
 import threading
-import time
 
 import pytest
 
@@ -312,25 +310,6 @@ class TestErrors:
         assert "Traceback" not in found.stderr
         assert "BrokenPipe" not in found.stderr
         assert found.returncode == 0
-
-    @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-    def test_interrupted(self, folder, number):
-        """Waiting for standard input, it ends at once, says so, and leaves nothing behind."""
-        before = sorted(folder.rglob("*"))
-        words = [sys.executable, "-m", "fairevals", "score", "--qrels", "my.qrels", "-", "-o", "out.csv"]
-        running = subprocess.Popen(words, stdin=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-        try:
-            time.sleep(1.5)
-            running.send_signal(number)
-            running.wait(10)
-            assert running.returncode == 130
-            assert running.stderr.read() == "fairevals: interrupted\n"
-        finally:
-            running.kill()
-            running.stdin.close()
-            running.stderr.close()
-            running.wait()
-        assert sorted(folder.rglob("*")) == before
 
 
 class TestHelp:

@@ -46,9 +46,15 @@ def folder(tmp_path, monkeypatch):
     return tmp_path
 
 
+def hear_interrupts() -> None:
+    """In the child: tests that run in the background inherit that SIGINT is to be ignored, and so would it."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
 def start(words, **options) -> subprocess.Popen[str]:
     return subprocess.Popen(
         [sys.executable, "-m", "fairevals", *words],
+        preexec_fn=hear_interrupts,
         stdout=options.pop("stdout", subprocess.PIPE),
         stderr=subprocess.PIPE,
         text=True,
@@ -143,7 +149,12 @@ sys.exit(main(["score", "--qrels", "my.qrels", "my.run", "-m", "P@1", "-o", "out
     before = files(tmp_path)
     for moment in ("open", "sync"):
         found = subprocess.run(
-            [sys.executable, "-c", program, moment], cwd=tmp_path, capture_output=True, text=True, timeout=60
+            [sys.executable, "-c", program, moment],
+            cwd=tmp_path,
+            capture_output=True,
+            text=True,
+            timeout=60,
+            preexec_fn=hear_interrupts,
         )
         assert (found.returncode, found.stderr) == (130, "fairevals: interrupted\n")
         assert files(tmp_path) == before
@@ -158,7 +169,7 @@ def test_the_demo_interrupted(tmp_path, number):
             break
         time.sleep(0.1)
     running.send_signal(number)
-    code, _, err = ended(running)
+    code, _, err = ended(running, again=number)
     assert "Traceback" not in err
     # Python ends itself by SIGINT where the interruption passed an `exec`; a shell says 130 either way.
     assert code in (0, 130, -signal.SIGINT)
