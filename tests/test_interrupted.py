@@ -54,7 +54,7 @@ def hear_interrupts() -> None:
 def start(words, **options) -> subprocess.Popen[str]:
     return subprocess.Popen(
         [sys.executable, "-m", "fairevals", *words],
-        preexec_fn=hear_interrupts,
+        preexec_fn=options.pop("preexec_fn", hear_interrupts),
         stdout=options.pop("stdout", subprocess.PIPE),
         stderr=subprocess.PIPE,
         text=True,
