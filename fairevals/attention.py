@@ -32,7 +32,9 @@ from dataclasses import dataclass, fields
 from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
+
+from fairevals.typing import Floats
 
 __all__ = [
     "Attention",
@@ -47,8 +49,6 @@ __all__ = [
     "Weights",
     "parse_attention",
 ]
-
-FloatArray: TypeAlias = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -66,10 +66,10 @@ class Attention(ABC):
     monotone_from: ClassVar[int | None] = None
 
     @abstractmethod
-    def weights(self, k: int) -> FloatArray:
+    def weights(self, k: int) -> Floats:
         """Weights of ranks 1..k, shape ``(k,)``."""
 
-    def weights_given(self, grades: ArrayLike) -> FloatArray:
+    def weights_given(self, grades: ArrayLike) -> Floats:
         """Weights of the ranks of lists whose documents have these grades, shape of ``grades`` (…, k).
 
         Only `Cascade` looks at the grades; the others repeat ``weights(k)``.
@@ -86,7 +86,7 @@ class Attention(ABC):
         return f"{self.name}({parameters})" if parameters else self.name
 
 
-AttentionLike: TypeAlias = str | Sequence[float] | FloatArray | Attention
+AttentionLike: TypeAlias = str | Sequence[float] | Floats | Attention
 
 
 @dataclass(frozen=True)
@@ -100,7 +100,7 @@ class Log2(Attention):
     name: ClassVar[str] = "log2"
     monotone_from: ClassVar[int | None] = 1
 
-    def weights(self, k: int) -> FloatArray:
+    def weights(self, k: int) -> Floats:
         """Weights of ranks 1..k."""
         return 1.0 / np.log2(1.0 + _ranks(k))
 
@@ -116,7 +116,7 @@ class TrecFair(Attention):
     name: ClassVar[str] = "trecfair"
     monotone_from: ClassVar[int | None] = 2
 
-    def weights(self, k: int) -> FloatArray:
+    def weights(self, k: int) -> Floats:
         """Weights of ranks 1..k."""
         return 1.0 / np.log2(np.maximum(_ranks(k), 2.0))
 
@@ -138,7 +138,7 @@ class Rbp(Attention):
     def __post_init__(self) -> None:
         _check_share(self.name, "p", self.p)
 
-    def weights(self, k: int) -> FloatArray:
+    def weights(self, k: int) -> Floats:
         """Weights of ranks 1..k."""
         return np.float64(self.p) ** (_ranks(k) - 1.0)
 
@@ -154,7 +154,7 @@ class Reciprocal(Attention):
     name: ClassVar[str] = "reciprocal"
     monotone_from: ClassVar[int | None] = 1
 
-    def weights(self, k: int) -> FloatArray:
+    def weights(self, k: int) -> Floats:
         """Weights of ranks 1..k."""
         return 1.0 / _ranks(k)
 
@@ -170,7 +170,7 @@ class Uniform(Attention):
     name: ClassVar[str] = "uniform"
     monotone_from: ClassVar[int | None] = 1
 
-    def weights(self, k: int) -> FloatArray:
+    def weights(self, k: int) -> Floats:
         """Weights of ranks 1..k."""
         return np.ones_like(_ranks(k))
 
@@ -192,7 +192,7 @@ class Geometric(Attention):
         if self.p == 0:
             raise ValueError("geometric(p): p must be above 0, or no rank would be seen")
 
-    def weights(self, k: int) -> FloatArray:
+    def weights(self, k: int) -> Floats:
         """Weights of ranks 1..k."""
         return self.p * np.float64(1.0 - self.p) ** (_ranks(k) - 1.0)
 
@@ -217,14 +217,14 @@ class Cascade(Attention):
         _check_share(self.name, "p", self.p)
         _check_share(self.name, "u", self.u)
 
-    def weights(self, k: int) -> FloatArray:
+    def weights(self, k: int) -> Floats:
         """Raise ValueError: the weight of a rank depends on the grades above it, see `weights_given`."""
         raise ValueError(
             f"the attention {self} depends on the grades of the documents ranked above: "
             "its weights are known for a given ranking only (weights_given)"
         )
 
-    def weights_given(self, grades: ArrayLike) -> FloatArray:
+    def weights_given(self, grades: ArrayLike) -> Floats:
         """Weights of the ranks of lists whose documents have these grades, shape of ``grades`` (…, k)."""
         stays = np.where(np.asarray(grades) > 0, 1.0 - self.u, 1.0)
         unsatisfied = np.ones_like(stays)
@@ -249,7 +249,7 @@ class Weights(Attention):
         if not all(math.isfinite(number) and number >= 0 for number in self.numbers):
             raise ValueError(f"attention weights must be finite and not negative, got {list(self.numbers)}")
 
-    def weights(self, k: int) -> FloatArray:
+    def weights(self, k: int) -> Floats:
         """Weights of ranks 1..k."""
         weights = np.zeros_like(_ranks(k))
         given = self.numbers[:k]
@@ -334,7 +334,7 @@ def _check_share(model: str, name: str, value: Any) -> None:
         raise ValueError(f"{model}: {name} must lie between 0 and 1, got {value}")
 
 
-def _ranks(k: int) -> FloatArray:
+def _ranks(k: int) -> Floats:
     if k < 0:
         raise ValueError(f"the number of ranks must not be negative, got {k}")
     return np.arange(1, k + 1, dtype=np.float64)

@@ -166,6 +166,20 @@ class Ids:
         return places
 
 
+def numbered(column: Ids, known: dict[str, int]) -> Ints:
+    """The number of each id in `known`, which is given a number for every id that it has not.
+
+    Equal ids mostly stand together, so only the first of each stretch becomes a string.
+
+    >>> known = {"R1": 0}
+    >>> numbered(Ids.of(["R2", "R2", "R1"]), known), known
+    (array([1, 1, 0]), {'R1': 0, 'R2': 1})
+    """
+    starts = np.flatnonzero(~column.repeats())
+    found = [known.setdefault(text, len(known)) for text in column.take(starts).texts()]
+    return np.repeat(np.array(found, dtype=np.int64), np.diff(starts, append=len(column)))
+
+
 def keys(docs: Ids, topic: Ints) -> Words:
     """One word for each (topic number, document)."""
     return mix(docs.hashes() ^ mix((topic.astype(np.uint64) + np.uint64(1)) * _ODD))

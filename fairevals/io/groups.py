@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from fairevals.errors import InputError, InputWarning, Place, shown
-from fairevals.ids import Ids, Index
+from fairevals.ids import Ids, Index, numbered
 from fairevals.io.decimals import NUMBER, parse_decimals
 from fairevals.io.streams import Source
 from fairevals.io.task import AttributeSpec
@@ -129,10 +129,7 @@ def _read_ntcir(source: Source, groups: Sequence[str]) -> MembershipColumns:
     try:
         for chunk in source.chunks():
             tokens = tokenise(chunk, columns)
-            topic = tokens.column(0)
-            starts = np.flatnonzero(~topic.repeats())
-            found = [topics.setdefault(text, len(topics)) for text in topic.take(starts).texts()]
-            codes = np.repeat(np.array(found, dtype=np.int64), np.diff(starts, append=len(tokens)))
+            codes = numbered(tokens.column(0), topics)
             numbers = [
                 parse_decimals(tokens.buffer, tokens.start[:, column], tokens.end[:, column])[0]
                 for column in range(2, columns)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from fairevals.errors import InputError, Place, shown
-from fairevals.ids import Ids, Index
+from fairevals.ids import Ids, Index, numbered
 from fairevals.io.decimals import NUMBER, parse_decimals
 from fairevals.io.streams import Source
 from fairevals.io.tables import identifiers
@@ -47,10 +47,7 @@ def read_columns(source: Source) -> QrelsColumns:
     try:
         for chunk in source.chunks():
             tokens = tokenise(chunk, columns)
-            topic = tokens.column(0)
-            starts = np.flatnonzero(~topic.repeats())
-            found = [topics.setdefault(text, len(topics)) for text in topic.take(starts).texts()]
-            codes = np.repeat(np.array(found, dtype=np.int64), np.diff(starts, append=len(tokens)))
+            codes = numbered(tokens.column(0), topics)
             begin = tokens.start[:, grade]
             begin = begin + np.isin(tokens.buffer[begin], (ord("L"), ord("l")))
             grades, bad = parse_decimals(tokens.buffer, begin, tokens.end[:, grade])

@@ -3,23 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TypeAlias
 
-import numpy as np
-from numpy.typing import NDArray
+from fairevals.typing import Floats
 
 __all__ = ["Estimate"]
-
-FloatArray: TypeAlias = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
 class Estimate:
     """``value``, and its standard error ``se``: None where the value is exact.
 
+    >>> import numpy as np
     >>> Estimate(np.array([0.5])).se is None
     True
     """
 
-    value: FloatArray
-    se: FloatArray | None = None
+    value: Floats
+    se: Floats | None = None

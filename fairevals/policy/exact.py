@@ -28,18 +28,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import TypeAlias
 
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
-from numpy.typing import NDArray
 
 from fairevals.policy.nodes import Grid
+from fairevals.typing import Floats, Ints
 
 __all__ = ["Chunk", "exposure", "exposure_gradient", "rank_probabilities", "ringing"]
 
-FloatArray: TypeAlias = NDArray[np.float64]
-IntArray: TypeAlias = NDArray[np.int64]
 
 _SEGMENT = 5  # documents; a constant, for the order of sums must not depend on the batch
 _BUDGET = 1 << 20  # numbers in the store of counts of a chunk
@@ -55,14 +52,14 @@ class Chunk:
     Arrays are (documents, rows): documents in sorted order, up to a multiple of five, the last of them idle.
     """
 
-    blocks: IntArray
-    first_row: IntArray  # (blocks,)
+    blocks: Ints
+    first_row: Ints  # (blocks,)
     ranks: int  # counts 0..ranks − 1 matter in these blocks
-    rate: FloatArray  # e^y = w_j t
-    rung: FloatArray  # p_j = 1 − e^{−w_j t}
-    waiting: FloatArray  # 1 − p_j
-    density: FloatArray  # of the log of the ringing time, and the derivative of p_j by s_j
-    step: FloatArray  # (rows,)
+    rate: Floats  # e^y = w_j t
+    rung: Floats  # p_j = 1 − e^{−w_j t}
+    waiting: Floats  # 1 − p_j
+    density: Floats  # of the log of the ringing time, and the derivative of p_j by s_j
+    step: Floats  # (rows,)
 
 
 def ringing(grid: Grid) -> Iterator[Chunk]:
@@ -83,7 +80,7 @@ def ringing(grid: Grid) -> Iterator[Chunk]:
         yield _chunk(grid, queue[first:], ranks)
 
 
-def _chunk(grid: Grid, blocks: IntArray, ranks: IntArray) -> Chunk:
+def _chunk(grid: Grid, blocks: Ints, ranks: Ints) -> Chunk:
     topic, low, high, nodes = grid.topic[blocks], grid.low[blocks], grid.high[blocks], grid.nodes[blocks]
     documents = -(-int((high - low).max()) // _SEGMENT) * _SEGMENT
     sorted_document = low[:, np.newaxis] + np.arange(documents)
@@ -106,7 +103,7 @@ def _chunk(grid: Grid, blocks: IntArray, ranks: IntArray) -> Chunk:
     return Chunk(blocks, first_row, int(ranks[blocks].max()), rate, rung, waiting, rate * waiting, step)
 
 
-def exposure(grid: Grid, chunks: Iterable[Chunk], weights: FloatArray) -> FloatArray:
+def exposure(grid: Grid, chunks: Iterable[Chunk], weights: Floats) -> Floats:
     """Expected weight of each document's rank, shape of ``grid.scores``, in the documents' own order."""
     total = grid.tail * weights[:1].sum()
     for chunk in chunks:
@@ -122,9 +119,7 @@ def exposure(grid: Grid, chunks: Iterable[Chunk], weights: FloatArray) -> FloatA
     return _unsort(total, grid.order)
 
 
-def exposure_gradient(
-    grid: Grid, chunks: Iterable[Chunk], weights: FloatArray, cotangent: FloatArray
-) -> FloatArray:
+def exposure_gradient(grid: Grid, chunks: Iterable[Chunk], weights: Floats, cotangent: Floats) -> Floats:
     """Gradient of ``Σ_i cotangent_i · exposure_i`` by the scores, in reverse mode.
 
     Leave a mark on one document, weighted ``c_i f_i``. The sum at a node is then the value of a count whose
@@ -155,7 +150,7 @@ def exposure_gradient(
     return _unsort(total, grid.order)
 
 
-def rank_probabilities(grid: Grid, k: int) -> FloatArray:
+def rank_probabilities(grid: Grid, k: int) -> Floats:
     """P(document at rank), (topics, n, k).
 
     The count without document i is built by adding documents only, never by dividing i out: halve the
@@ -178,7 +173,7 @@ def rank_probabilities(grid: Grid, k: int) -> FloatArray:
     return unsorted
 
 
-def _leave_one_out(chunk: Chunk, count: FloatArray, a: int, size: int) -> Iterator[tuple[int, FloatArray]]:
+def _leave_one_out(chunk: Chunk, count: Floats, a: int, size: int) -> Iterator[tuple[int, Floats]]:
     """Yield each document of a..a + size − 1 with the count of all others, given the count of those outside.
 
     ``size`` is a power of two, so that idle documents at the end do not change the order of the others.
@@ -193,7 +188,7 @@ def _leave_one_out(chunk: Chunk, count: FloatArray, a: int, size: int) -> Iterat
     yield from _leave_one_out(chunk, _with_documents(chunk, count, a, half), a + half, half)
 
 
-def _with_documents(chunk: Chunk, count: FloatArray, a: int, size: int) -> FloatArray:
+def _with_documents(chunk: Chunk, count: Floats, a: int, size: int) -> Floats:
     """The count (ranks, rows) with documents a..a + size − 1 added."""
     for j in range(a, min(a + size, len(chunk.rate))):
         width = len(count)
@@ -206,8 +201,8 @@ def _with_documents(chunk: Chunk, count: FloatArray, a: int, size: int) -> Float
 
 
 def _sweep(
-    chunk: Chunk, rows: slice, last: FloatArray, marks: FloatArray | None = None
-) -> Iterator[tuple[slice, int, FloatArray, FloatArray]]:
+    chunk: Chunk, rows: slice, last: Floats, marks: Floats | None = None
+) -> Iterator[tuple[slice, int, Floats, Floats]]:
     """For the j-th documents of some segments, yield the count of the documents before and the value after.
 
     Yields segments, j, and two arrays (states, segments, ranks, rows), valid until the next is asked for: the
@@ -241,13 +236,13 @@ def _sweep(
 
 
 def _pass_forwards(
-    count: FloatArray,
-    rung: FloatArray,
-    waiting: FloatArray,
-    mark: FloatArray | None,
-    new: FloatArray,
-    scratch: FloatArray,
-) -> FloatArray:
+    count: Floats,
+    rung: Floats,
+    waiting: Floats,
+    mark: Floats | None,
+    new: Floats,
+    scratch: Floats,
+) -> Floats:
     """The count (states, segments, ranks, rows) after a document of each segment, from the count before."""
     np.multiply(count, waiting, out=new)
     new[:, :, 1:] += np.multiply(count[:, :, :-1], rung, out=scratch[:, :, 1:])
@@ -257,13 +252,13 @@ def _pass_forwards(
 
 
 def _pass_backwards(
-    value: FloatArray,
-    rung: FloatArray,
-    waiting: FloatArray,
-    mark: FloatArray | None,
-    new: FloatArray,
-    scratch: FloatArray,
-) -> FloatArray:
+    value: Floats,
+    rung: Floats,
+    waiting: Floats,
+    mark: Floats | None,
+    new: Floats,
+    scratch: Floats,
+) -> Floats:
     """The value (states, segments, ranks, rows) before a document of each segment, from the value after."""
     np.multiply(value, waiting, out=new)
     new[:, :, :-1] += np.multiply(value[:, :, 1:], rung, out=scratch[:, :, 1:])
@@ -272,7 +267,7 @@ def _pass_backwards(
     return new
 
 
-def _within_segments(rung: FloatArray, waiting: FloatArray, mark: FloatArray | None) -> FloatArray:
+def _within_segments(rung: Floats, waiting: Floats, mark: Floats | None) -> Floats:
     """Count within each segment, 0..5: (states, segments, 6, rows)."""
     segments, _, rows = rung.shape
     count, new, scratch = np.zeros((3, 1 if mark is None else 2, segments, _SEGMENT + 1, rows))
@@ -284,7 +279,7 @@ def _within_segments(rung: FloatArray, waiting: FloatArray, mark: FloatArray | N
     return count
 
 
-def _between_segments(within: FloatArray, last: FloatArray) -> tuple[FloatArray, FloatArray]:
+def _between_segments(within: Floats, last: Floats) -> tuple[Floats, Floats]:
     """Count before and value after each segment, both (states, segments, ranks, rows).
 
     The count is convolved with that of one segment after another, the value is correlated with it.
@@ -315,7 +310,7 @@ def _between_segments(within: FloatArray, last: FloatArray) -> tuple[FloatArray,
     return before[:, :, _SEGMENT:], after[:, :, :ranks]
 
 
-def _by_segment(array: FloatArray, rows: slice) -> FloatArray:
+def _by_segment(array: Floats, rows: slice) -> Floats:
     """View (documents, rows) as (segments, 5, rows), some of the rows."""
     return array.reshape(-1, _SEGMENT, array.shape[1])[:, :, rows]
 
@@ -328,28 +323,28 @@ def _row_slices(chunk: Chunk) -> Iterator[slice]:
         yield slice(piece * rows // pieces, (piece + 1) * rows // pieces)
 
 
-def _last_values(grid: Grid, chunk: Chunk, weights: FloatArray) -> FloatArray:
+def _last_values(grid: Grid, chunk: Chunk, weights: Floats) -> Floats:
     """Value of a final count in each row, (ranks, rows): documents that have rung for certain shift it."""
     padded = np.concatenate([weights, np.zeros(chunk.ranks)])
-    values: FloatArray = padded[grid.low[chunk.blocks] + np.arange(chunk.ranks)[:, np.newaxis]]
+    values: Floats = padded[grid.low[chunk.blocks] + np.arange(chunk.ranks)[:, np.newaxis]]
     return values[:, _block_of_row(chunk)]
 
 
-def _per_row(grid: Grid, chunk: Chunk, ordered: FloatArray) -> FloatArray:
+def _per_row(grid: Grid, chunk: Chunk, ordered: Floats) -> Floats:
     """Numbers of the sorted documents (topics, n) beside the rows, (documents, rows)."""
     columns = grid.low[chunk.blocks] + np.arange(len(chunk.rate))[:, np.newaxis]
     columns = np.minimum(columns, ordered.shape[1] - 1)
-    per_block: FloatArray = ordered[grid.topic[chunk.blocks], columns]
+    per_block: Floats = ordered[grid.topic[chunk.blocks], columns]
     return per_block[:, _block_of_row(chunk)]
 
 
-def _block_of_row(chunk: Chunk) -> IntArray:
+def _block_of_row(chunk: Chunk) -> Ints:
     block = np.zeros(len(chunk.step), dtype=np.int64)
     block[chunk.first_row[1:]] = 1
     return np.cumsum(block)
 
 
-def _add_blocks(total: FloatArray, grid: Grid, chunk: Chunk, rows: FloatArray) -> None:
+def _add_blocks(total: Floats, grid: Grid, chunk: Chunk, rows: Floats) -> None:
     """Sum (documents, rows) over the rows of each block and add the sums to the sorted documents."""
     sums = np.ascontiguousarray(np.add.reduceat(rows, chunk.first_row, axis=1).T)
     described = (array[chunk.blocks].tolist() for array in (grid.topic, grid.low, grid.high))
@@ -357,7 +352,7 @@ def _add_blocks(total: FloatArray, grid: Grid, chunk: Chunk, rows: FloatArray) -
         total[topic, low:high] += block_sum[: high - low]
 
 
-def _unsort(values: FloatArray, order: IntArray) -> FloatArray:
+def _unsort(values: Floats, order: Ints) -> Floats:
     unsorted = np.empty_like(values)
     np.put_along_axis(unsorted, order, values, axis=1)
     return unsorted

@@ -33,15 +33,13 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
+
+from fairevals.typing import Floats, Ints
 
 __all__ = ["NODES_PER_BLOCK", "Grid", "lay_grid"]
 
-FloatArray: TypeAlias = NDArray[np.float64]
-IntArray: TypeAlias = NDArray[np.int64]
 
 NODES_PER_BLOCK = 32
 _SLAB = 1 << 22  # elements of a temporary array
@@ -57,19 +55,19 @@ class Grid:
     ``high[b]`` on have not.
     """
 
-    order: IntArray  # (topics, n)
-    scores: FloatArray  # (topics, n)
-    ranks: IntArray  # (topics,): ranks that can be reached and have a weight
-    tail: FloatArray  # (topics, n): probability, at rank 1, of ringing before the first node
-    step: FloatArray  # (topics,)
-    topic: IntArray  # (blocks,), as are the rest
-    start: IntArray
-    nodes: IntArray
-    low: IntArray
-    high: IntArray
+    order: Ints  # (topics, n)
+    scores: Floats  # (topics, n)
+    ranks: Ints  # (topics,): ranks that can be reached and have a weight
+    tail: Floats  # (topics, n): probability, at rank 1, of ringing before the first node
+    step: Floats  # (topics,)
+    topic: Ints  # (blocks,), as are the rest
+    start: Ints
+    nodes: Ints
+    low: Ints
+    high: Ints
 
 
-def lay_grid(scores: FloatArray, weights: FloatArray, monotone_from: int | None, tolerance: float) -> Grid:
+def lay_grid(scores: Floats, weights: Floats, monotone_from: int | None, tolerance: float) -> Grid:
     """Choose the nodes for rank weights ``weights`` (k,) under ``scores`` (topics, n), −inf never ranked.
 
     ``monotone_from`` is the rank from which the weights, were they not cut off at k, are completely monotone.
@@ -116,7 +114,7 @@ def lay_grid(scores: FloatArray, weights: FloatArray, monotone_from: int | None,
     )
 
 
-def _empty_grid(scores: FloatArray) -> Grid:
+def _empty_grid(scores: Floats) -> Grid:
     zeros, none = np.zeros(len(scores), dtype=np.int64), np.zeros(0, dtype=np.int64)
     order = np.zeros(scores.shape, dtype=np.int64) + np.arange(scores.shape[1])
     return Grid(
@@ -125,7 +123,7 @@ def _empty_grid(scores: FloatArray) -> Grid:
 
 
 @lru_cache(maxsize=64)
-def _steps(weights: bytes, tolerance: float) -> FloatArray:
+def _steps(weights: bytes, tolerance: float) -> Floats:
     """Largest permitted step if ranks 1..m weigh as given, for every m = 1..k."""
     v = np.abs(np.frombuffer(weights))
     angle = np.linspace(0.05, 1.56, 61)[:, np.newaxis]
@@ -137,11 +135,11 @@ def _steps(weights: bytes, tolerance: float) -> FloatArray:
     log_bound[:, v.cumsum() > 0] -= heaviest[v.cumsum() > 0]
     log_bound = np.maximum(log_bound, 0.0) + log_secant
     digits = np.logaddexp(0.0, log_bound + math.log(4.0 / tolerance))
-    steps: FloatArray = np.max(2.0 * np.pi * angle / digits, axis=0)
+    steps: Floats = np.max(2.0 * np.pi * angle / digits, axis=0)
     return steps
 
 
-def _narrow_gaps(ordered: FloatArray, documents: IntArray, widest: FloatArray) -> FloatArray:
+def _narrow_gaps(ordered: Floats, documents: Ints, widest: Floats) -> Floats:
     """Scores less their maximum, with gaps beyond ``widest`` (topics,) narrowed to it."""
     never = np.arange(ordered.shape[1]) >= documents[:, np.newaxis]
     finite = np.where(never, 0.0, ordered)
@@ -155,9 +153,7 @@ def _narrow_gaps(ordered: FloatArray, documents: IntArray, widest: FloatArray) -
     return shifted
 
 
-def _full_by(
-    ordered: FloatArray, needed: FloatArray, left: FloatArray, end: FloatArray, candidates: int = 16
-) -> FloatArray:
+def _full_by(ordered: Floats, needed: Floats, left: Floats, end: Floats, candidates: int = 16) -> Floats:
     """An x, at most ``end``, from which on the expected count is at least ``needed``."""
     right = end
     shares = np.arange(1, candidates + 1) / candidates
@@ -190,7 +186,7 @@ def _mean_for_full(k: int, tolerance: float) -> float:
     return mean + 1.0
 
 
-def _count_above(ordered: FloatArray, topic: IntArray, threshold: FloatArray) -> IntArray:
+def _count_above(ordered: Floats, topic: Ints, threshold: Floats) -> Ints:
     """How many of a topic's scores lie above the threshold, for each block."""
     counts = np.empty(len(topic), dtype=np.int64)
     slab = max(1, _SLAB // max(1, ordered.shape[1]))

@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Literal, TypeAlias
+from typing import Literal
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from fairevals.attention import Attention, AttentionLike, parse_attention
 from fairevals.policy import exact
 from fairevals.policy.estimate import Estimate
 from fairevals.policy.nodes import Grid, lay_grid
 from fairevals.policy.sampling import Randomness, sample_topic, topic_generators
+from fairevals.typing import Floats, Ints
 
 __all__ = ["PlackettLuce"]
 
-FloatArray: TypeAlias = NDArray[np.float64]
-IntArray: TypeAlias = NDArray[np.int64]
 
 _SLAB = 1 << 21  # numbers in a temporary array
 # Differentiating by a score multiplies the bound of the quadrature error by at most 2πe/h: under 256 for k ≤ 100.
@@ -66,14 +65,14 @@ class PlackettLuce:
             )
         self.temperature = float(temperature)
         self._one_topic = given.ndim == 1
-        self._scores: FloatArray = np.atleast_2d(tempered)
+        self._scores: Floats = np.atleast_2d(tempered)
 
     @property
-    def log_weights(self) -> FloatArray:
+    def log_weights(self) -> Floats:
         """Scores over temperature, in the shape given."""
         return self._as_given(self._scores.copy())
 
-    def sample(self, samples: int, k: int | None = None, rng: Randomness = 0) -> IntArray:
+    def sample(self, samples: int, k: int | None = None, rng: Randomness = 0) -> Ints:
         """Draw rankings: document indices, ``(samples, k)`` or ``(topics, samples, k)``.
 
         Exponential keys, the k smallest of which are the ranking: the Gumbel top-k trick (Kool et al. 2020;
@@ -100,7 +99,7 @@ class PlackettLuce:
             rankings[topic] = sample_topic(self._scores[topic], samples, k, generator)
         return rankings[0] if self._one_topic else rankings
 
-    def log_prob(self, rankings: ArrayLike) -> FloatArray:
+    def log_prob(self, rankings: ArrayLike) -> Floats:
         """Log-probability of rankings, or of their top k.
 
         log P = −Σ_j log(1 + e^{r_j − s_{d_j}}), with r_j the log of the weight left after rank j: a running
@@ -187,7 +186,7 @@ class PlackettLuce:
 
     def exposure_with_vjp(
         self, attention: AttentionLike = "log2", k: int | None = None, tolerance: float = 1e-9
-    ) -> tuple[FloatArray, Callable[[ArrayLike], FloatArray]]:
+    ) -> tuple[Floats, Callable[[ArrayLike], Floats]]:
         """Exact exposure, and the function that pulls a gradient on it back to the scores.
 
         ``vjp(cotangent)`` is the gradient of ``Σ_d cotangent_d · exposure_d`` by the scores as given (before
@@ -206,7 +205,7 @@ class PlackettLuce:
         chunks = list(exact.ringing(grid))
         value = exact.exposure(grid, chunks, weights)
 
-        def vjp(cotangent: ArrayLike) -> FloatArray:
+        def vjp(cotangent: ArrayLike) -> Floats:
             given = np.atleast_2d(np.asarray(cotangent, dtype=np.float64))
             if given.shape != self._scores.shape:
                 raise ValueError(f"the cotangent must have the scores' shape, got {np.shape(cotangent)}")
@@ -217,7 +216,7 @@ class PlackettLuce:
 
     def exposure_vjp(
         self, attention: AttentionLike, cotangent: ArrayLike, k: int | None = None, tolerance: float = 1e-9
-    ) -> FloatArray:
+    ) -> Floats:
         """Gradient of ``Σ_d cotangent_d · exposure_d`` by the scores; see `exposure_with_vjp`.
 
         >>> PlackettLuce([0.0, 0.0]).exposure_vjp("reciprocal", [1.0, 0.0])
@@ -225,7 +224,7 @@ class PlackettLuce:
         """
         return self.exposure_with_vjp(attention, k, tolerance)[1](cotangent)
 
-    def rank_probabilities(self, k: int | None = None, tolerance: float = 1e-9) -> FloatArray:
+    def rank_probabilities(self, k: int | None = None, tolerance: float = 1e-9) -> Floats:
         """P(document at rank), ``(n, k)`` or ``(topics, n, k)``, each within ``tolerance`` of the truth.
 
         Rows sum to the probability of being in the top k; a rank that has a document sums to 1. Time is
@@ -243,9 +242,7 @@ class PlackettLuce:
         probabilities = exact.rank_probabilities(grid, k)
         return probabilities[0] if self._one_topic else probabilities
 
-    def _grid(
-        self, model: Attention, k: int, tolerance: float, margin: float = 1.0
-    ) -> tuple[FloatArray, Grid]:
+    def _grid(self, model: Attention, k: int, tolerance: float, margin: float = 1.0) -> tuple[Floats, Grid]:
         """Weights of the ranks, and the quadrature nodes for them."""
         if model.looks_at_grades:
             raise ValueError(
@@ -258,7 +255,7 @@ class PlackettLuce:
 
     def _sampled_exposure(
         self, model: Attention, k: int, samples: int, rng: Randomness, grades: ArrayLike | None
-    ) -> tuple[FloatArray, FloatArray]:
+    ) -> tuple[Floats, Floats]:
         if samples < 1:
             raise ValueError(f"exposure by sampling needs at least one sample, got {samples}")
         given = self._grades(model, grades)
@@ -270,7 +267,7 @@ class PlackettLuce:
             value[topic], se[topic] = _mean_and_se(rankings, weights, self._scores.shape[1])
         return value, se
 
-    def _grades(self, model: Attention, grades: ArrayLike | None) -> FloatArray | None:
+    def _grades(self, model: Attention, grades: ArrayLike | None) -> Floats | None:
         if not model.looks_at_grades:
             return None
         if grades is None:
@@ -287,7 +284,7 @@ class PlackettLuce:
             raise ValueError(f"k must be at least 1, got {k}")
         return k
 
-    def _as_given(self, array: FloatArray) -> FloatArray:
+    def _as_given(self, array: Floats) -> Floats:
         return array[0] if self._one_topic else array
 
 
@@ -296,7 +293,7 @@ def _check_tolerance(tolerance: float) -> None:
         raise ValueError(f"tolerance must lie between 1e-13 and 0.1, got {tolerance}")
 
 
-def _mean_and_se(rankings: IntArray, weights: FloatArray, n: int) -> tuple[FloatArray, FloatArray]:
+def _mean_and_se(rankings: Ints, weights: Floats, n: int) -> tuple[Floats, Floats]:
     """Mean weight of each of n documents over the rankings (samples, k), and its standard error."""
     samples = len(rankings)
     document = rankings.ravel()
@@ -309,7 +306,7 @@ def _mean_and_se(rankings: IntArray, weights: FloatArray, n: int) -> tuple[Float
     return mean, np.sqrt(squares / (samples - 1) / samples)
 
 
-def _log_prob(scores: FloatArray, rankings: IntArray) -> FloatArray:
+def _log_prob(scores: Floats, rankings: Ints) -> Floats:
     """Log-probability of ``rankings`` (rows, k) under ``scores`` (rows, n)."""
     rows, n = scores.shape
     left = np.full((rows, n + 1), -np.inf)  # the last column is what −1 points at

@@ -8,10 +8,10 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from fairevals.typing import Floats, Ints
+
 __all__ = ["Randomness", "sample_topic", "topic_generators"]
 
-FloatArray: TypeAlias = NDArray[np.float64]
-IntArray: TypeAlias = NDArray[np.int64]
 Randomness: TypeAlias = int | np.random.Generator | Sequence[np.random.Generator]
 
 _BUDGET = 1 << 18  # keys drawn at a time: they stay in the processor's cache
@@ -42,7 +42,7 @@ def topic_generators(rng: Randomness, topics: int) -> list[np.random.Generator]:
     return generators
 
 
-def sample_topic(scores: FloatArray, samples: int, k: int, rng: np.random.Generator) -> IntArray:
+def sample_topic(scores: Floats, samples: int, k: int, rng: np.random.Generator) -> Ints:
     """Rankings (samples, k) of one topic's documents; −1 where fewer than k can be ranked.
 
     Each document draws a key, an exponential time of rate ``e^s``; the k earliest, in order, are the ranking
@@ -70,7 +70,7 @@ def sample_topic(scores: FloatArray, samples: int, k: int, rng: np.random.Genera
     return rankings
 
 
-def _by_sorting(behind: FloatArray, samples: int, k: int, rng: np.random.Generator) -> IntArray:
+def _by_sorting(behind: Floats, samples: int, k: int, rng: np.random.Generator) -> Ints:
     """Draw every document's time, or where e^behind overflows its logarithm, and sort."""
     narrow = behind.max() <= _WIDEST
     slowness = np.exp(behind) if narrow else behind
@@ -87,7 +87,7 @@ def _by_sorting(behind: FloatArray, samples: int, k: int, rng: np.random.Generat
     return found
 
 
-def _with_replacement(weights: FloatArray, samples: int, k: int, rng: np.random.Generator) -> IntArray:
+def _with_replacement(weights: Floats, samples: int, k: int, rng: np.random.Generator) -> Ints:
     """Draw documents with replacement and skip those drawn before: the urn of Plackett and Luce itself.
 
     Quick where no k − 1 documents hold more than half of the weight, so that most draws are new.
@@ -95,9 +95,9 @@ def _with_replacement(weights: FloatArray, samples: int, k: int, rng: np.random.
     cumulative = np.cumsum(weights)
     width = k + k // 4 + 4
 
-    def draws(rows: int) -> IntArray:
+    def draws(rows: int) -> Ints:
         places = np.searchsorted(cumulative, rng.random((rows, width)) * cumulative[-1], side="right")
-        drawn: IntArray = np.minimum(places, len(weights) - 1)
+        drawn: Ints = np.minimum(places, len(weights) - 1)
         return drawn
 
     found = np.empty((samples, k), dtype=np.int64)
@@ -117,7 +117,7 @@ def _with_replacement(weights: FloatArray, samples: int, k: int, rng: np.random.
     return found
 
 
-def _first_occurrences(rows: IntArray) -> NDArray[np.bool_]:
+def _first_occurrences(rows: Ints) -> NDArray[np.bool_]:
     """Where a number stands in its row for the first time."""
     order = np.argsort(rows, axis=1, kind="stable")
     ordered = np.take_along_axis(rows, order, axis=1)
@@ -132,14 +132,14 @@ def _pieces(samples: int, n: int) -> Iterator[slice]:
         yield slice(start, min(start + at_once, samples))
 
 
-def _behind_first(scores: FloatArray) -> FloatArray:
+def _behind_first(scores: Floats) -> Floats:
     """How far each score lies below the highest, gaps between neighbours counting for 64 at most.
 
     An order across a gap of 64 is wrong once in e^64 (6e27) draws; beyond, the distances would only swallow
     the random part of the keys of the documents below the gap.
     """
     with np.errstate(over="ignore"):
-        behind: FloatArray = scores.max() - scores
+        behind: Floats = scores.max() - scores
         if behind.max() <= _WIDEST:
             return behind
         order = np.argsort(-scores, kind="stable")
@@ -148,7 +148,7 @@ def _behind_first(scores: FloatArray) -> FloatArray:
     return behind
 
 
-def _smallest(keys: FloatArray, k: int) -> IntArray:
+def _smallest(keys: Floats, k: int) -> Ints:
     """Indices of the k smallest keys of each row, smallest first."""
     if keys.shape[1] <= max(2 * k, _SHORT):
         return np.argsort(keys, axis=1)[:, :k]
