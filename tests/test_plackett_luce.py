@@ -365,6 +365,7 @@ def everything(scores, k, generators):
     cotangent = np.sin(np.arange(scores.shape[1])) * np.ones_like(scores)
     yield policy.exposure("log2", k, tolerance=1e-6).value
     yield policy.exposure("trecfair", k and 3, tolerance=1e-4).value
+    yield policy.exposure_vjp("log2", cotangent, k, tolerance=1e-5)
     yield policy.exposure_vjp([0.5, 1.0, 0.0, 2.0], cotangent, k, tolerance=1e-5)
     yield policy.rank_probabilities(4, tolerance=1e-5)
     yield policy.log_prob(rankings)
@@ -385,6 +386,7 @@ def test_a_topic_is_computed_alike_in_every_batch(topics, k, extra, small_pieces
         if small_pieces:
             patch.setattr(exact, "_BUDGET", 500)
             patch.setattr(exact, "_MOST", 1000)
+            patch.setattr(exact, "_LITTLE", 0)
             patch.setattr(nodes, "_SLAB", 100)
             patch.setattr(plackett_luce, "_SLAB", 100)
         batch = list(everything(padded(topics, extra), k, generators(len(topics))))

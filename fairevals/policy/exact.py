@@ -18,6 +18,8 @@ count forwards over the documents (``F``) and the value of a count backwards (``
 sums and products of non-negative numbers only. Time O(nodes · n · k). So that numpy works on large arrays, the
 documents are cut into segments of five: the count within each segment is found for all segments at once,
 ``F`` and ``V`` then go from segment to segment, and last from document to document in all segments at once.
+Where the weights are a mixture of geometric sequences and no cutoff cuts them short, there is a shorter way
+(`fairevals.policy.mixtures`).
 
 The order of every sum depends on the topic alone, so that a topic's results are the same to the last bit
 in whatever batch it is computed: counts are summed one after another, nodes block by block.
@@ -25,13 +27,14 @@ in whatever batch it is computed: counts are summed one after another, nodes blo
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 
+from fairevals.policy.mixtures import Mixture
 from fairevals.policy.nodes import Grid
 from fairevals.typing import Floats, Ints
 
@@ -40,6 +43,7 @@ __all__ = ["Chunk", "exposure", "exposure_gradient", "rank_probabilities", "ring
 
 _SEGMENT = 5  # documents; a constant, for the order of sums must not depend on the batch
 _BUDGET = 1 << 20  # numbers in the store of counts of a chunk
+_LITTLE = 1 << 15  # numbers that are sooner worked on than left out
 _ROWS = 1024  # of a chunk, so that the arrays of small topics stay in the processor's cache
 _MOST = 1 << 26  # counts, of all documents and rows together, that are worked on at a time
 _RUNG_Y = 7.0  # exp(−e^7) is 0: beyond, a larger y changes nothing
@@ -49,7 +53,8 @@ _RUNG_Y = 7.0  # exp(−e^7) is 0: beyond, a larger y changes nothing
 class Chunk:
     """Blocks computed together; a row is a node.
 
-    Arrays are (documents, rows): documents in sorted order, up to a multiple of five, the last of them idle.
+    Arrays are (documents, rows): documents in sorted order, up to a multiple of five, the last of them idle. The
+    rows lie side by side in memory, so that numpy sums over documents in their order, idle ones or not.
     """
 
     blocks: Ints
@@ -60,27 +65,43 @@ class Chunk:
     waiting: Floats  # 1 − p_j
     density: Floats  # of the log of the ringing time, and the derivative of p_j by s_j
     step: Floats  # (rows,)
+    mixture: Mixture | None  # the weights of the ranks, if they are one for these topics
 
 
-def ringing(grid: Grid) -> Iterator[Chunk]:
-    """Cut the blocks of a grid into chunks of bounded size, blocks of like size together."""
+def ringing(grid: Grid, mixture_for: Callable[[int], Mixture | None] | None = None) -> Iterator[Chunk]:
+    """Cut the blocks of a grid into chunks of bounded size, blocks of like size together.
+
+    ``mixture_for(ranks)`` is asked for the weights of that many ranks as a mixture, for topics that are not cut off.
+    """
+    if mixture_for is None:
+        yield from _chunks(grid, np.arange(len(grid.topic)), None)
+        return
+    whole = grid.ranks == np.count_nonzero(grid.scores > -np.inf, axis=1)
+    # A power of two, so that topics of like length share a mixture; a function of the topic alone all the same.
+    ranks = np.where(whole, 2 ** np.ceil(np.log2(np.maximum(grid.ranks, 2))), 0).astype(np.int64)[grid.topic]
+    for number in np.unique(ranks).tolist():
+        yield from _chunks(grid, np.flatnonzero(ranks == number), mixture_for(number) if number else None)
+
+
+def _chunks(grid: Grid, blocks: Ints, mixture: Mixture | None) -> Iterator[Chunk]:
     size = grid.high - grid.low
     ranks = np.minimum(grid.ranks[grid.topic] - grid.low, size)
-    queue = np.argsort(size, kind="stable")
+    depth = ranks if mixture is None else np.full_like(ranks, len(mixture.ratio))
+    queue = blocks[np.argsort(size[blocks], kind="stable")]
     first = rows = most = 0
-    for position, (m, r, nodes) in enumerate(
-        zip(size[queue].tolist(), ranks[queue].tolist(), grid.nodes[queue].tolist(), strict=True)
+    for position, (m, d, nodes) in enumerate(
+        zip(size[queue].tolist(), depth[queue].tolist(), grid.nodes[queue].tolist(), strict=True)
     ):
-        most, rows = max(most, r), rows + nodes
-        smallest = size[queue[first]]
-        if position > first and (rows > min(_ROWS, _BUDGET // (m * most)) or m > 1.25 * smallest + 4):
-            yield _chunk(grid, queue[first:position], ranks)
-            first, rows, most = position, nodes, r
+        most, rows = max(most, d), rows + nodes
+        unlike = m > 1.25 * size[queue[first]] + 4 and m * most * rows > _LITTLE
+        if position > first and (unlike or rows > min(_ROWS, _BUDGET // (m * most))):
+            yield _chunk(grid, queue[first:position], ranks, mixture)
+            first, rows, most = position, nodes, d
     if len(queue):
-        yield _chunk(grid, queue[first:], ranks)
+        yield _chunk(grid, queue[first:], ranks, mixture)
 
 
-def _chunk(grid: Grid, blocks: Ints, ranks: Ints) -> Chunk:
+def _chunk(grid: Grid, blocks: Ints, ranks: Ints, mixture: Mixture | None) -> Chunk:
     topic, low, high, nodes = grid.topic[blocks], grid.low[blocks], grid.high[blocks], grid.nodes[blocks]
     documents = -(-int((high - low).max()) // _SEGMENT) * _SEGMENT
     sorted_document = low[:, np.newaxis] + np.arange(documents)
@@ -95,32 +116,60 @@ def _chunk(grid: Grid, blocks: Ints, ranks: Ints) -> Chunk:
     x = node * step
     if len(x) == 1:  # a row without weight: with a single row numpy would sum in another order
         block, x, step = np.repeat(block, 2), np.repeat(x, 2), np.append(step, 0.0)
-    y = scores.T[:, block]
+    y = np.take(scores.T, block, axis=1)  # not scores.T[:, block], whose order in memory is that of scores
     y += x
     rate = np.exp(np.minimum(y, _RUNG_Y, out=y), out=y)
     waiting = np.exp(-rate)
     rung = -np.expm1(-rate)
-    return Chunk(blocks, first_row, int(ranks[blocks].max()), rate, rung, waiting, rate * waiting, step)
+    density = rate * waiting
+    most = int(ranks[blocks].max())
+    return Chunk(blocks, first_row, most, rate, rung, waiting, density, step, mixture)
 
 
 def exposure(grid: Grid, chunks: Iterable[Chunk], weights: Floats) -> Floats:
     """Expected weight of each document's rank, shape of ``grid.scores``, in the documents' own order."""
     total = grid.tail * weights[:1].sum()
     for chunk in chunks:
-        values = _last_values(grid, chunk, weights)[np.newaxis]
-        integrand = np.empty_like(chunk.rate)
-        for rows in _row_slices(chunk):
-            expected = _by_segment(integrand, rows)
-            for segments, j, prefix, suffix in _sweep(chunk, rows, values[..., rows]):
-                expected[segments, j] = np.einsum("scr,scr->sr", prefix[0], suffix[0])
-        integrand *= chunk.density
+        if chunk.mixture is None:
+            integrand = _integrand(grid, chunk, weights)
+        else:
+            certain = _certain(grid, chunk)
+            integrand = chunk.mixture.integrand(chunk.rung, chunk.waiting, chunk.density, certain)
         integrand *= chunk.step
         _add_blocks(total, grid, chunk, integrand)
     return _unsort(total, grid.order)
 
 
+def _integrand(grid: Grid, chunk: Chunk, weights: Floats) -> Floats:
+    """``f_i E[v_{1+N_{−i}}]`` (documents, rows)."""
+    values = _last_values(grid, chunk, weights)[np.newaxis]
+    integrand = np.empty_like(chunk.rate)
+    for rows in _row_slices(chunk):
+        expected = _by_segment(integrand, rows)
+        for segments, j, prefix, suffix in _sweep(chunk, rows, values[..., rows]):
+            expected[segments, j] = np.einsum("scr,scr->sr", prefix[0], suffix[0])
+    integrand *= chunk.density
+    return integrand
+
+
 def exposure_gradient(grid: Grid, chunks: Iterable[Chunk], weights: Floats, cotangent: Floats) -> Floats:
-    """Gradient of ``Σ_i cotangent_i · exposure_i`` by the scores, in reverse mode.
+    """Gradient of ``Σ_i cotangent_i · exposure_i`` by the scores, in reverse mode."""
+    ordered = np.take_along_axis(cotangent, grid.order, axis=1)
+    total = grid.tail * weights[:1].sum() * ordered
+    for chunk in chunks:
+        cotangents = _per_row(grid, chunk, ordered)
+        if chunk.mixture is None:
+            slope = _slope(grid, chunk, weights, cotangents)
+        else:
+            certain, own = _certain(grid, chunk), cotangents * (1.0 - chunk.rate)
+            slope = chunk.mixture.slope(chunk.rung, chunk.waiting, chunk.density, own, cotangents, certain)
+        slope *= chunk.step
+        _add_blocks(total, grid, chunk, slope)
+    return _unsort(total, grid.order)
+
+
+def _slope(grid: Grid, chunk: Chunk, weights: Floats, cotangents: Floats) -> Floats:
+    """Derivative of ``Σ_i c_i f_i E[v_{1+N_{−i}}]`` by the scores (documents, rows).
 
     Leave a mark on one document, weighted ``c_i f_i``. The sum at a node is then the value of a count whose
     state also says whether the mark has been left (``M``) or not (``F``); the value of such a state is ``V`` or
@@ -131,23 +180,19 @@ def exposure_gradient(grid: Grid, chunks: Iterable[Chunk], weights: Floats, cota
     Its derivative by ``p_j`` is ``Σ_c M_j(c) ΔV_{j+1}(c) + F_j(c) ΔU_{j+1}(c)``, and ``∂p_j/∂s_j = f_j``,
     ``∂f_j/∂s_j = f_j (1 − w_j t)``.
     """
-    ordered = np.take_along_axis(cotangent, grid.order, axis=1)
-    total = grid.tail * weights[:1].sum() * ordered
-    for chunk in chunks:
-        marks = _per_row(grid, chunk, ordered) * chunk.density * chunk.step
-        values = np.zeros((2, chunk.ranks, len(chunk.step)))  # U, V
-        values[1] = _last_values(grid, chunk, weights)
-        integrand, by_rung = np.empty_like(marks), np.empty_like(marks)
-        for rows in _row_slices(chunk):
-            expected, derivative = _by_segment(integrand, rows), _by_segment(by_rung, rows)
-            for segments, j, prefix, suffix in _sweep(chunk, rows, values[..., rows], marks):
-                expected[segments, j] = np.einsum("scr,scr->sr", prefix[0], suffix[1])
-                one_more = np.einsum("mscr,mscr->sr", prefix[:, :, :-1], suffix[:, :, 1:])
-                derivative[segments, j] = one_more - np.einsum("mscr,mscr->sr", prefix, suffix)
-        integrand *= marks * (1.0 - chunk.rate)
-        integrand += by_rung * chunk.density
-        _add_blocks(total, grid, chunk, integrand)
-    return _unsort(total, grid.order)
+    marks = cotangents * chunk.density
+    values = np.zeros((2, chunk.ranks, len(chunk.step)))  # U, V
+    values[1] = _last_values(grid, chunk, weights)
+    slope, by_rung = np.empty_like(marks), np.empty_like(marks)
+    for rows in _row_slices(chunk):
+        expected, derivative = _by_segment(slope, rows), _by_segment(by_rung, rows)
+        for segments, j, prefix, suffix in _sweep(chunk, rows, values[..., rows], marks):
+            expected[segments, j] = np.einsum("scr,scr->sr", prefix[0], suffix[1])
+            one_more = np.einsum("mscr,mscr->sr", prefix[:, :, :-1], suffix[:, :, 1:])
+            derivative[segments, j] = one_more - np.einsum("mscr,mscr->sr", prefix, suffix)
+    slope *= marks * (1.0 - chunk.rate)
+    slope += by_rung * chunk.density
+    return slope
 
 
 def rank_probabilities(grid: Grid, k: int) -> Floats:
@@ -334,8 +379,12 @@ def _per_row(grid: Grid, chunk: Chunk, ordered: Floats) -> Floats:
     """Numbers of the sorted documents (topics, n) beside the rows, (documents, rows)."""
     columns = grid.low[chunk.blocks] + np.arange(len(chunk.rate))[:, np.newaxis]
     columns = np.minimum(columns, ordered.shape[1] - 1)
-    per_block: Floats = ordered[grid.topic[chunk.blocks], columns]
-    return per_block[:, _block_of_row(chunk)]
+    return np.take(ordered[grid.topic[chunk.blocks], columns], _block_of_row(chunk), axis=1)
+
+
+def _certain(grid: Grid, chunk: Chunk) -> Ints:
+    """How many documents have rung for certain, (rows,)."""
+    return grid.low[chunk.blocks][_block_of_row(chunk)]
 
 
 def _block_of_row(chunk: Chunk) -> Ints:

@@ -75,6 +75,7 @@ def lay_grid(scores: Floats, weights: Floats, monotone_from: int | None, toleran
     if scores.size == 0 or len(weights) == 0:
         return _empty_grid(scores)
     order = np.argsort(-scores, axis=1, kind="stable")
+    by_score = scores[np.arange(len(scores))[:, np.newaxis], order]
     documents = np.count_nonzero(scores > -np.inf, axis=1)
     log_n = np.log(np.maximum(documents, 1))
     last_with_weight = np.maximum.accumulate(np.where(weights != 0, np.arange(1, len(weights) + 1), 0))
@@ -82,7 +83,7 @@ def lay_grid(scores: Floats, weights: Floats, monotone_from: int | None, toleran
     others = math.log(16.0 / tolerance) + log_n
     rung = np.log(others)
 
-    ordered = _narrow_gaps(np.take_along_axis(scores, order, axis=1), documents, others + math.log(2.0))
+    ordered = _narrow_gaps(by_score, documents, others + math.log(2.0))
     weight = np.exp(ordered)
     reach = (
         ranks
@@ -145,10 +146,10 @@ def _narrow_gaps(ordered: Floats, documents: Ints, widest: Floats) -> Floats:
     finite = np.where(never, 0.0, ordered)
     with np.errstate(over="ignore"):  # an infinite gap is narrowed like any other
         shifted = finite - finite[:, :1]
-        gaps = np.minimum(finite[:, :-1] - finite[:, 1:], widest[:, np.newaxis])
-        wide = np.any((finite[:, :-1] - finite[:, 1:] > widest[:, np.newaxis]) & ~never[:, 1:], axis=1)
+        gaps = finite[:, :-1] - finite[:, 1:]
+    wide = ((gaps > widest[:, np.newaxis]) & ~never[:, 1:]).any(axis=1)
     if wide.any():
-        shifted[wide, 1:] = -np.cumsum(gaps[wide], axis=1)
+        shifted[wide, 1:] = -np.cumsum(np.minimum(gaps[wide], widest[wide, np.newaxis]), axis=1)
     shifted[never] = -np.inf
     return shifted
 

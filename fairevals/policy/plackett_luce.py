@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Literal
 
 import numpy as np
@@ -11,6 +12,7 @@ from numpy.typing import ArrayLike
 from fairevals.attention import Attention, AttentionLike, parse_attention
 from fairevals.policy import exact
 from fairevals.policy.estimate import Estimate
+from fairevals.policy.mixtures import mixture_of
 from fairevals.policy.nodes import Grid, lay_grid
 from fairevals.policy.sampling import Randomness, sample_topic, topic_generators
 from fairevals.typing import Floats, Ints
@@ -21,6 +23,8 @@ __all__ = ["PlackettLuce"]
 _SLAB = 1 << 21  # numbers in a temporary array
 # Differentiating by a score multiplies the bound of the quadrature error by at most 2πe/h: under 256 for k ≤ 100.
 _GRADIENT_MARGIN = 256.0
+# What a mixture in place of the weights may err by; quadrature has the rest of the tolerance.
+_MIXTURE_SHARE = 1.0 / 64.0
 
 
 class PlackettLuce:
@@ -156,8 +160,9 @@ class PlackettLuce:
         (Almost) Exact Estimation of Plackett-Luce Propensities for Off-Policy Ranking", ECIR 2026). Every
         exposure is within ``tolerance · max_k v_k`` of the truth, up to rounding (about 1e-14 for 100
         documents): the step and range of the quadrature are chosen from a proven bound.
-        Time is O(nodes · n · k) a topic, with some tens of nodes for the attention models that have a name
-        and no cutoff, more by about the square root of k for a cutoff or a list of numbers.
+        Time is O(nodes · n) a topic, with some tens of nodes, for the attention models that have a name and no
+        cutoff (`fairevals.policy.mixtures`; not ``trecfair``), else O(nodes · n · k), with more nodes by about
+        the square root of k for a cutoff or a list of numbers.
 
         ``mc`` is the mean over sampled rankings with its standard error (ddof 1; NaN for a single sample).
 
@@ -181,8 +186,8 @@ class PlackettLuce:
             return Estimate(self._as_given(value), self._as_given(se))
         if method != "exact":
             raise ValueError(f"method must be 'exact' or 'mc', got {method!r}")
-        weights, grid = self._grid(model, k, tolerance)
-        return Estimate(self._as_given(exact.exposure(grid, exact.ringing(grid), weights)))
+        weights, grid, chunks = self._ringing(model, k, tolerance)
+        return Estimate(self._as_given(exact.exposure(grid, chunks, weights)))
 
     def exposure_with_vjp(
         self, attention: AttentionLike = "log2", k: int | None = None, tolerance: float = 1e-9
@@ -201,8 +206,8 @@ class PlackettLuce:
         """
         model, k = parse_attention(attention), self._ranks(k)
         _check_tolerance(tolerance)
-        weights, grid = self._grid(model, k, tolerance, margin=_GRADIENT_MARGIN)
-        chunks = list(exact.ringing(grid))
+        weights, grid, ringing = self._ringing(model, k, tolerance, margin=_GRADIENT_MARGIN)
+        chunks = list(ringing)
         value = exact.exposure(grid, chunks, weights)
 
         def vjp(cotangent: ArrayLike) -> Floats:
@@ -242,8 +247,10 @@ class PlackettLuce:
         probabilities = exact.rank_probabilities(grid, k)
         return probabilities[0] if self._one_topic else probabilities
 
-    def _grid(self, model: Attention, k: int, tolerance: float, margin: float = 1.0) -> tuple[Floats, Grid]:
-        """Weights of the ranks, and the quadrature nodes for them."""
+    def _ringing(
+        self, model: Attention, k: int, tolerance: float, margin: float = 1.0
+    ) -> tuple[Floats, Grid, Iterator[exact.Chunk]]:
+        """Weights of the ranks, the quadrature nodes for them, and what happens there."""
         if model.looks_at_grades:
             raise ValueError(
                 f"the attention {model} depends on the grades ranked above a document, so that exposure is "
@@ -251,7 +258,13 @@ class PlackettLuce:
             )
         _check_tolerance(tolerance)
         weights = model.weights(min(k, self._scores.shape[1]))
-        return weights, lay_grid(self._scores, weights, model.monotone_from, tolerance / margin)
+        allowed = tolerance / margin
+        if model.monotone_from != 1:
+            grid = lay_grid(self._scores, weights, model.monotone_from, allowed)
+            return weights, grid, exact.ringing(grid)
+        grid = lay_grid(self._scores, weights, 1, (1.0 - _MIXTURE_SHARE) * allowed)
+        mixture_for = partial(mixture_of, model, tolerance=_MIXTURE_SHARE * allowed)
+        return weights, grid, exact.ringing(grid, mixture_for)
 
     def _sampled_exposure(
         self, model: Attention, k: int, samples: int, rng: Randomness, grades: ArrayLike | None
