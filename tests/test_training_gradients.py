@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from itertools import permutations
+import math
+from itertools import permutations, product
 
 import numpy as np
 import pytest
@@ -12,12 +13,23 @@ from hypothesis import strategies as st
 from fairevals.errors import UsageError
 from fairevals.measures.disparity import group_disparity, individual_disparity
 from fairevals.policy.plackett_luce import PlackettLuce
-from fairevals.training import MODELS, Block, Objective, PolicyGradient, make_model, parse_utility
+from fairevals.training import (
+    MODELS,
+    Block,
+    Dataset,
+    Objective,
+    PolicyGradient,
+    Settings,
+    make_model,
+    parse_utility,
+    train_policy,
+)
 from fairevals.training.bandit_rank import BanditRankLoss, draw, log_probability_with_gradient
 from fairevals.training.deltr import DeltrLoss
 from fairevals.training.disparities import group_with_gradient, individual_with_gradient
 from fairevals.training.estimators import ESTIMATORS, Drawn, exact, pl_rank, reinforce
 from fairevals.training.listnet import ListNetLoss
+from fairevals.training.models import log_sigmoid, sigmoid
 from fairevals.training.objectives import entropy_with_gradient
 
 LINEAR = ["nDCG", "DCG", "nDCG@2", "P@3", "AverageRank", "0.5*nDCG@3+0.25*DCG"]
@@ -163,6 +175,19 @@ def test_padding_changes_nothing(estimator):
     assert not padded_gradient[:, 4:].any()
 
 
+@pytest.mark.parametrize("estimator", [reinforce, pl_rank, exact])
+def test_gradients_do_not_move_all_scores_together(estimator):
+    """It would change no ranking; a quadrature that is not quite even must not be read as a reason to."""
+    rng = np.random.default_rng(4)
+    scores = rng.normal(0, 3, (5, 24))
+    scores[0, 20:] = -np.inf
+    grades = np.where(scores > -np.inf, rng.integers(0, 4, (5, 24)), 0.0)
+    block = Block(np.zeros((5, 24, 1)), grades, scores > -np.inf, max_grade=3.0)
+    _, gradient = estimator(Objective.of("nDCG", entropy=0.1), scores, block, rng, 5)
+    assert np.abs(gradient.sum(axis=1)).max() < 1e-13 < np.abs(gradient).max()
+    assert not gradient[0, 20:].any()
+
+
 def test_wide_scores_give_finite_gradients():
     block = block_of(5)
     scores = scores_of(block) * 1e5
@@ -290,33 +315,184 @@ def test_deltr_penalises_one_side_only():
     assert DeltrLoss(1.0, 1).unfairness_with_gradient(np.array([[3.0, 0.0]]), block)[0] > 0.8
 
 
+def deltr_by_the_paper(scores, grades, protected, gamma):
+    """L + γU of one query, a document at a time, from the formulas of Zehlike & Castillo (v_1 = 1)."""
+
+    def top_one(values):
+        return [math.exp(v) / sum(math.exp(other) for other in values) for v in values]
+
+    wanted, found = top_one(grades), top_one(scores)
+    value = -sum(w * math.log(p) for w, p in zip(wanted, found, strict=True))
+    own = [p for p, is_protected in zip(found, protected, strict=True) if is_protected]
+    rest = [p for p, is_protected in zip(found, protected, strict=True) if not is_protected]
+    if own and rest:
+        value += gamma * max(0.0, sum(rest) / len(rest) - sum(own) / len(own)) ** 2
+    return value
+
+
+@pytest.mark.parametrize("protected", [0, 1, 2])
+def test_deltr_is_the_papers(protected):
+    # Three groups, so that the rest is two of them; the last topic has one group only, and topics are padded.
+    block = block_of(6, topics=8, seed=12, groups=3)
+    block.membership[-1] = np.eye(3)[1] * block.present[-1][:, None]
+    scores = scores_of(block, 13) * 2
+    group = block.membership.argmax(axis=-1)
+
+    def paper(s, gamma=7.0):
+        there = [np.flatnonzero(row) for row in block.present]
+        each = ((s[t, at], block.grades[t, at], group[t, at] == protected) for t, at in enumerate(there))
+        return np.array([deltr_by_the_paper(*topic, gamma) for topic in each])
+
+    value, gradient = DeltrLoss(7.0, protected).gradient(scores, block, np.random.default_rng(0))
+    np.testing.assert_allclose(value, paper(scores), rtol=1e-12)
+    np.testing.assert_allclose(gradient, finite_differences(paper, scores, 1e-5), atol=1e-8)
+    unfair = paper(scores) > paper(scores, 0.0)
+    assert unfair.any() and not unfair.all() and not unfair[-1]
+
+
+# The authors' fairsearchdeltr 1.0.2 (PyPI), its Trainer called at fixed weights. It computes the paper's loss with
+# other constants: L over ln N, N being all documents of all queries, and v_1 = 1/ln 2. So its γ is our λ·(ln 2)²/ln N.
+# Of its gradients only that of L is right: that of U counts a term once for each document of the group and adds up
+# the features, so it fails finite differences of its own loss, except with one feature and one document a group.
+DELTR_TABLE = np.array([
+    # query, protected, feature, grade
+    [1, 0, 0.9, 2.0], [1, 0, 0.4, 1.0], [1, 1, 0.7, 2.0], [1, 0, 0.2, 0.0], [1, 1, 0.1, 1.0],
+    [2, 1, 0.3, 0.0], [2, 0, 0.8, 1.5], [2, 0, 0.5, 0.5],
+])  # fmt: skip
+
+
+def deltr_data(table):
+    """Protection, and the features between it and the grade, are what the model sees."""
+    queries = [table[table[:, 0] == q] for q in np.unique(table[:, 0])]
+    return Dataset.of(
+        [q[:, 1:-1] for q in queries], [q[:, -1] for q in queries], [q[:, 1].astype(int) for q in queries]
+    )
+
+
+def peer_lambda(gamma, documents):
+    return gamma * math.log(documents) / math.log(2) ** 2
+
+
+def test_deltr_agrees_with_the_authors_program():
+    data, weights = deltr_data(DELTR_TABLE), np.array([-1.0, 2.0])
+    losses = {0.0: [0.805588093319, 0.452276364749], 3.0: [1.043436775737, 1.351376309107]}
+    slopes = {
+        0.0: [[-0.149384611791, 0.013853622597], [-0.028799089889, 0.000745111810]],
+        # Central differences (1e-6) of the program's loss.
+        3.0: [[-0.430301712706, 0.047011625370], [-0.554102348560, 0.207555372334]],
+    }
+    block = data.block([0, 1])
+    for gamma, expected in losses.items():
+        loss = DeltrLoss(peer_lambda(gamma, 8), 1)
+        scores = block.masked(block.features @ weights)
+        value, gradient = loss.gradient(scores, block, np.random.default_rng(0))
+        np.testing.assert_allclose(value / math.log(8), expected, rtol=1e-11)
+        slope = np.einsum("td,tdf->tf", gradient, block.features) / math.log(8)
+        np.testing.assert_allclose(slope, slopes[gamma], atol=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("gamma", "loss", "slope"),
+    [(0.0, 0.860984626888, -0.143735191095), (3.0, 1.433152003787, 2.002453922464)],
+)
+def test_deltr_agrees_with_the_authors_program_where_its_gradient_is_right(gamma, loss, slope):
+    features = np.array([[[1.5], [0.25]]])
+    block = Block(features, np.array([[1.0, 0.0]]), np.ones((1, 2), bool), np.eye(2)[[[0, 1]]])
+    value, gradient = DeltrLoss(peer_lambda(gamma, 2), 1).gradient(
+        0.5 * features[..., 0], block, np.random.default_rng(0)
+    )
+    assert value[0] / math.log(2) == pytest.approx(loss, rel=1e-11)
+    assert (gradient @ features[0])[0, 0] / math.log(2) == pytest.approx(slope, rel=1e-10)
+
+
+@pytest.mark.parametrize(
+    ("table", "gamma", "weights"),
+    [
+        (DELTR_TABLE[:5], 0.0, [0.534197369, 2.107615151]),
+        ([[1, 0, 2.0], [1, 1, 0.0]], 0.0, [-2.0]),
+        ([[1, 0, 2.0], [1, 1, 0.0]], 1.0, [-0.409945187]),
+        ([[1, 0, 2.0], [1, 1, 0.0]], 10.0, [-0.051064663]),
+    ],
+)
+def test_deltr_learns_the_weights_of_the_authors_program(table, gamma, weights):
+    # Deltr(…, standardize=False).train on the same rows until its weights stand still, one query each.
+    table = np.asarray(table)
+    lam = peer_lambda(gamma, len(table))
+    chosen = Settings.for_method(
+        "deltr", lam=lam, protected="1", standardise=False, batch=0, lr=0.02, epochs=2500
+    )
+    theta = train_policy(chosen, deltr_data(table)).model.parameters["theta"]
+    np.testing.assert_allclose(theta, weights, atol=1e-5)
+
+
+def test_deltr_narrows_the_gap_of_exposure_as_lambda_grows():
+    # Good and bad on both sides, but the grades of the protected are one too low: x tells them, and so does the group.
+    x = np.tile([0.0, 1.0, 2.0], 2)
+    protected = np.repeat([0, 1], 3)
+    grades = np.maximum(x + 1 - protected, 0)
+    data = Dataset.of([np.c_[x, protected]] * 2, [grades] * 2, [protected] * 2)
+    gaps, entropies = [], []
+    for lam in (0.0, 1.0, 10.0, 100.0):
+        chosen = Settings.for_method("deltr", lam=lam, protected="1", batch=0, lr=0.05, epochs=800)
+        scores = train_policy(chosen, data).predict(data)[:6]
+        p = np.exp(scores) / np.exp(scores).sum()
+        gaps.append(p[:3].mean() - p[3:].mean())
+        entropies.append(deltr_by_the_paper(scores, grades, protected == 1, 0.0))
+        assert np.all(np.diff(scores.reshape(2, 3)) > 0)  # within a group, merit decides
+    assert gaps[0] > 0.1 and np.all(np.diff(gaps) < 0)
+    assert 0 <= gaps[-1] < gaps[0] / 10
+    assert np.all(np.diff(entropies) > 0)  # fairness is paid for in the fit to the grades
+
+
+ORDINARY, EXTREME = np.array([2.2, -3.0, -0.4, 0.4]), np.array([-800.0, 40.0, -40.0, 800.0])
+UNDERFLOWING = np.array([-2000.0, -1001.0, -1000.0, -999.5])
+"""σ of all of them is 0 in floating point, but their ratios are ordinary numbers."""
+
+
 @pytest.mark.parametrize("count", [1, 2, 4])
 @pytest.mark.parametrize("epsilon", [0.0, 0.1, 1.0])
-def test_bandit_rank_probabilities_sum_to_one(count, epsilon):
-    affinity = np.array([0.9, 0.05, 0.4, 0.6])
+@pytest.mark.parametrize("scores", [ORDINARY, EXTREME, UNDERFLOWING])
+def test_bandit_rank_probabilities_sum_to_one(count, epsilon, scores):
     subsets = np.array(list(permutations(range(4), count)))
-    log_p, _ = log_probability_with_gradient(affinity, subsets, epsilon)
+    log_p, _ = log_probability_with_gradient(scores, subsets, epsilon)
     assert np.exp(log_p).sum() == pytest.approx(1.0, abs=1e-12)
 
 
-def test_bandit_rank_draws_with_its_probabilities():
-    affinity = np.array([0.9, 0.05, 0.4])
-    subsets = np.array(list(permutations(range(3), 2)))
-    p = np.exp(log_probability_with_gradient(affinity, subsets, 0.1)[0])
-    drawn = draw(affinity, 2, 40000, 0.1, np.random.default_rng(3))
+def test_bandit_rank_probability_is_the_papers():
+    a, epsilon = sigmoid(ORDINARY), 0.1
+    found, _ = log_probability_with_gradient(ORDINARY, np.array([[2, 0]]), epsilon)
+    first = epsilon / 4 + (1 - epsilon) * a[2] / a.sum()
+    second = epsilon / 3 + (1 - epsilon) * a[0] / (a.sum() - a[2])
+    assert np.exp(found[0]) == pytest.approx(first * second)
+
+
+@pytest.mark.parametrize("epsilon", [0.0, 0.1, 1.0])
+@pytest.mark.parametrize("scores", [ORDINARY, EXTREME, UNDERFLOWING])
+def test_bandit_rank_draws_with_its_probabilities(epsilon, scores):
+    subsets = np.array(list(permutations(range(4), 3)))
+    p = np.exp(log_probability_with_gradient(scores, subsets, epsilon)[0])
+    drawn = draw(log_sigmoid(scores), 3, 40000, epsilon, np.random.default_rng(3))
     share = np.array([(drawn == subset).all(axis=1).mean() for subset in subsets])
-    assert np.all(np.abs(share - p) <= 4.5 * np.sqrt(p * (1 - p) / 40000))
+    assert np.all(np.abs(share - p) <= 4.5 * np.sqrt(p * (1 - p) / 40000) + 1e-12)
 
 
-def test_bandit_rank_probability_gradient():
-    affinity = np.random.default_rng(0).uniform(0.1, 0.9, 5)
-    chosen = draw(affinity, 3, 4, 0.1, np.random.default_rng(1))
-    _, gradient = log_probability_with_gradient(affinity, chosen, 0.1)
-    for d in range(5):
-        up, down = affinity.copy(), affinity.copy()
-        up[d], down[d] = up[d] + 1e-6, down[d] - 1e-6
-        above, below = (log_probability_with_gradient(a, chosen, 0.1)[0] for a in (up, down))
-        np.testing.assert_allclose(gradient[:, d], (above - below) / 2e-6, atol=1e-7)
+@pytest.mark.parametrize("epsilon", [0.0, 0.1, 1.0])
+@pytest.mark.parametrize("scores", [ORDINARY, EXTREME, UNDERFLOWING])
+def test_bandit_rank_probability_gradient(epsilon, scores):
+    chosen = np.array(list(permutations(range(4), 3)))
+    _, gradient = log_probability_with_gradient(scores, chosen, epsilon)
+    for d in range(4):
+        up, down = scores.copy(), scores.copy()
+        up[d], down[d] = up[d] + 1e-4, down[d] - 1e-4
+        above, below = (log_probability_with_gradient(s, chosen, epsilon)[0] for s in (up, down))
+        # A logarithm of 2000 has its last digit at 2e-13, which the step divides by 2e-4.
+        np.testing.assert_allclose(gradient[:, d], (above - below) / 2e-4, atol=2e-8)
+
+
+def test_bandit_rank_still_learns_from_affinities_that_underflow():
+    _, gradient = log_probability_with_gradient(UNDERFLOWING, np.array([[1]]), 0.0)
+    share = np.exp(UNDERFLOWING[1:] + 1000)
+    np.testing.assert_allclose(gradient[0, 1:], np.array([1.0, 0.0, 0.0]) - share / share.sum(), atol=1e-12)
 
 
 @pytest.mark.parametrize("gamma", [0.0, 0.5, 1.0])
@@ -334,18 +510,47 @@ def test_bandit_rank_loss_is_differentiated_for_the_draws_made(gamma):
             one = Block(
                 block.features[t : t + 1, at], block.grades[t : t + 1, at], np.ones((1, at.size), bool)
             )
-            a = 1 / (1 + np.exp(-s[t, at]))
             if gamma:
-                chosen = draw(1 / (1 + np.exp(-scores[t, at])), 3, 6, 0.1, rng)
+                chosen = draw(log_sigmoid(scores[t, at]), 3, 6, 0.1, rng)
                 advantage = loss.reward.of_rankings(chosen[None], one)[0] - loss.greedy(scores[t, at], one)
-                total[t] -= gamma * (advantage * log_probability_with_gradient(a, chosen, 0.1)[0]).mean()
-            y = one.grades[0] > 0
+                log_p = log_probability_with_gradient(s[t, at], chosen, 0.1)[0]
+                total[t] -= gamma * (advantage * log_p).mean()
+            a, y = sigmoid(s[t, at]), one.grades[0] > 0
             total[t] += (1 - gamma) * -(np.where(y, np.log(a), np.log(1 - a))).mean()
         return total
 
     found, gradient = loss.gradient(scores, block, np.random.default_rng(2))
     np.testing.assert_allclose(found, value(scores), atol=1e-12)
     np.testing.assert_allclose(gradient, finite_differences(value, scores), atol=1e-7)
+
+
+@pytest.mark.parametrize("size", [40.0, 800.0, 1e6])
+def test_bandit_rank_is_finite_and_silent_at_extreme_scores(size):
+    # The tests turn warnings into errors, so that an overflow would not go unseen.
+    block = block_of(6, topics=3, seed=5)
+    for signs in product((-1.0, 1.0), repeat=3):
+        scores = block.masked(size * np.resize(signs, block.grades.shape))
+        loss = BanditRankLoss(parse_utility("0.5*AP+0.5*nDCG@10"), 0.5, 0.1, most=4, draws=8)
+        value, gradient = loss.gradient(scores, block, np.random.default_rng(0))
+        assert np.isfinite(value).all()
+        assert np.isfinite(gradient).all()
+        side = np.where(block.grades > 0, 1.0, -1.0)
+        wrong = block.present & (side * scores < 0)
+        # The cross entropy pulls what is surely wrong back with all its weight, as it could not if σ were taken first.
+        only = BanditRankLoss(loss.reward, 0.0).gradient(scores, block, np.random.default_rng(0))[1]
+        documents = block.present.sum(axis=1, keepdims=True)
+        np.testing.assert_allclose((only * -side * documents)[wrong], 1.0)
+
+
+def test_bandit_rank_trains_on_where_all_affinities_underflow():
+    # Only the affinities' ratios count, so that nothing holds the scores: a high learning rate drives them far down.
+    rng = np.random.default_rng(0)
+    features = rng.random((12, 8, 3))
+    data = Dataset.of(list(features), [(x[:, 0] * 3).astype(int) for x in features])
+    settings = Settings.for_method("bandit-rank", lr=0.02, hybrid=1.0, epochs=10, samples=5)
+    scores = train_policy(settings, data).predict(data)
+    assert np.isfinite(scores).all()
+    assert scores.min() < np.log(np.finfo(float).smallest_subnormal)
 
 
 def test_rewards_against_hand_computed_values():

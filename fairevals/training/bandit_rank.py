@@ -10,63 +10,69 @@ from dataclasses import dataclass
 import numpy as np
 
 from fairevals.training.data import Block
-from fairevals.training.models import sigmoid
+from fairevals.training.models import log_sigmoid, sigmoid
 from fairevals.training.utilities import WeightedSum
 from fairevals.typing import Floats, Ints
 
-REWARDS = ("0.5*AP+0.5*RR", "0.5*AP+0.5*nDCG@10")
-"""The paper's: equation 10, for answers to questions, and equation 11, for web search."""
 
-
-def draw(affinity: Floats, count: int, samples: int, epsilon: float, rng: np.random.Generator) -> Ints:
+def draw(log_affinity: Floats, count: int, samples: int, epsilon: float, rng: np.random.Generator) -> Ints:
     """Draw ordered subsets (samples, count) of n documents without replacement.
 
     At each step the next document is drawn uniformly from those left with probability ε, else in proportion to
-    its affinity.
+    its affinity: the highest of log a + Gumbel noise (Yellott 1977), which needs no affinity that is above 0 in
+    floating point. One noise serves all steps: that a document was the highest, or was taken by the uniform
+    draw, says nothing of which is the highest among the others.
 
-    >>> draw(np.array([1e-12, 1.0]), 1, 3, 0.0, np.random.default_rng(0)).ravel()
+    >>> draw(np.array([-2000.0, -1000.0]), 1, 3, 0.0, np.random.default_rng(0)).ravel()
     array([1, 1, 1])
     """
-    left = np.broadcast_to(affinity, (samples, affinity.size)).copy()
-    there = np.ones(left.shape, dtype=bool)
+    shape = samples, log_affinity.size
+    proportional = log_affinity - log_affinity.max() + rng.gumbel(size=shape)
+    uniform = rng.random(shape)
+    exploring = rng.random((samples, count)) < epsilon
     rows = np.arange(samples)
     chosen = np.empty((samples, count), dtype=np.int64)
     for step in range(count):
-        weight = np.where((rng.random(samples) < epsilon)[:, None], there, left)
-        running = np.cumsum(weight, axis=1)
-        wanted = rng.random(samples) * running[:, -1]
-        # Rounding may carry `wanted` up to the very end: then the last document left is meant.
-        at = np.argmax((running > wanted[:, None]) & there, axis=1)
-        bad = ~there[rows, at]
-        if bad.any():
-            at[bad] = affinity.size - 1 - np.argmax(there[bad, ::-1], axis=1)
+        at = np.argmax(np.where(exploring[:, step, None], uniform, proportional), axis=1)
         chosen[:, step] = at
-        left[rows, at] = 0.0
-        there[rows, at] = False
+        proportional[rows, at] = uniform[rows, at] = -np.inf
     return chosen
 
 
-def log_probability_with_gradient(affinity: Floats, chosen: Ints, epsilon: float) -> tuple[Floats, Floats]:
-    """log p of ordered subsets (samples, count), and its gradient by the affinities (samples, documents).
+def log_probability_with_gradient(scores: Floats, chosen: Ints, epsilon: float) -> tuple[Floats, Floats]:
+    """log p of ordered subsets (samples, count), and its gradient by the scores (samples, documents).
 
-    p = Π_i [ε/(n − i + 1) + (1 − ε)·a_{k_i}/R_i], R_i = z − Σ_{l<i} a_{k_l} the affinity left before step i.
+    p = Π_i [ε/(n − i + 1) + (1 − ε)·a_{k_i}/R_i], with affinities a = σ(score), and R_i = z − Σ_{l<i} a_{k_l} the
+    affinity left before step i. All of it is computed in logarithms: affinities may be as small as they like, below
+    the least floating-point number too, for only their ratios count.
 
-    >>> log_p, _ = log_probability_with_gradient(np.array([0.5, 0.5, 0.5]), np.array([[0, 1]]), 0.1)
+    >>> log_p, _ = log_probability_with_gradient(np.zeros(3), np.array([[0, 1]]), 0.1)
     >>> np.exp(log_p).round(6)
     array([0.166667])
     """
     samples, count = chosen.shape
-    n = affinity.size
-    rest = np.broadcast_to(affinity, (samples, n)).copy()
-    np.put_along_axis(rest, chosen, 0.0, axis=1)
-    picked = affinity[chosen]
-    left = np.cumsum(picked[:, ::-1], axis=1)[:, ::-1] + rest.sum(axis=1, keepdims=True)
-    p = epsilon / (n - np.arange(count)) + (1.0 - epsilon) * picked / left
-    own = (1.0 - epsilon) / (p * left)  # ∂ log p_i/∂a of the document that is picked
-    shared = np.cumsum(own * picked / left, axis=1)  # less what step i takes from every document then left
-    gradient = np.broadcast_to(-shared[:, -1:], (samples, n)).copy()
-    np.put_along_axis(gradient, chosen, own - shared, axis=1)
-    return np.log(p).sum(axis=1), gradient
+    n = scores.size
+    log_a = np.broadcast_to(log_sigmoid(scores), (samples, n))
+    picked = np.take_along_axis(log_a, chosen, axis=1)
+    rest = log_a.copy()
+    np.put_along_axis(rest, chosen, -np.inf, axis=1)
+    backwards = np.concatenate([np.logaddexp.reduce(rest, axis=1, keepdims=True), picked[:, ::-1]], axis=1)
+    log_left = np.logaddexp.accumulate(backwards, axis=1)[:, :0:-1]
+    with np.errstate(divide="ignore"):  # log 0 = −∞, where ε is 0 or 1, is what is meant
+        log_uniform, log_other = np.log(epsilon / (n - np.arange(count))), np.log(1.0 - epsilon)
+    log_proportional = log_other + picked - log_left
+    log_p = np.logaddexp(log_uniform, log_proportional)
+    # ∂ log p_i/∂ log a_j = own_i·([j = k_i] − a_j/R_i) for the documents j left at step i, own_i the share of the
+    # draw in proportion in p_i; a_j/R_i is at most 1 where it counts, and only there it is taken out of logarithms.
+    log_own = log_proportional - log_p
+    shared = np.logaddexp.accumulate(log_own - log_left, axis=1)
+    until = np.broadcast_to(shared[:, -1:], (samples, n)).copy()
+    np.put_along_axis(until, chosen, shared, axis=1)
+    gradient = -np.exp(log_a + until)
+    np.put_along_axis(
+        gradient, chosen, np.exp(log_own) + np.take_along_axis(gradient, chosen, axis=1), axis=1
+    )
+    return log_p.sum(axis=1), gradient * sigmoid(-scores)  # ∂ log σ(s)/∂s = σ(−s)
 
 
 @dataclass(frozen=True)
@@ -76,6 +82,10 @@ class BanditRankLoss:
     Affinities are a = σ(score). L_rl = −mean over B draws of (R − R_greedy)·log p(draw): M = min(n, M′) documents
     are drawn (see `draw`), R is the reward of their order, and R_greedy, the self-critical baseline, that of the M
     documents of highest affinity. BCE is the mean binary cross entropy of affinities and [grade > 0].
+
+    L_rl sees only the ratios of affinities, so that with γ = 1 nothing holds the scores: training moves them down,
+    where σ(s) ≈ e^s, the sooner the higher the learning rate, to where σ(s) is 0 in floating point. Hence everything
+    here is a function of scores, and no affinity is ever divided by.
     """
 
     reward: WeightedSum
@@ -92,19 +102,17 @@ class BanditRankLoss:
         for t in range(len(scores)):
             at = np.flatnonzero(block.present[t])
             s, one = scores[t, at], topic_of(block, t)
-            affinity = sigmoid(s)
             if self.gamma and one.grades.any():  # without a relevant document all rewards are 0
-                chosen = draw(affinity, min(at.size, self.most), self.draws, self.epsilon, rng)
+                count = min(at.size, self.most)
+                chosen = draw(log_sigmoid(s), count, self.draws, self.epsilon, rng)
                 advantage = self.reward.of_rankings(chosen[None], one)[0] - self.greedy(s, one)
-                log_p, by_affinity = log_probability_with_gradient(affinity, chosen, self.epsilon)
+                log_p, by_score = log_probability_with_gradient(s, chosen, self.epsilon)
                 value[t] -= self.gamma * (advantage * log_p).mean()
-                slope = affinity * (1.0 - affinity)
-                gradient[t, at] -= self.gamma * (advantage @ by_affinity) / self.draws * slope
+                gradient[t, at] -= self.gamma * (advantage @ by_score) / self.draws
             if self.gamma < 1:
-                relevant = one.grades[0] > 0
-                entropy = np.logaddexp(0.0, s) - np.where(relevant, s, 0.0)
-                value[t] += (1 - self.gamma) * entropy.mean()
-                gradient[t, at] += (1 - self.gamma) * (affinity - relevant) / at.size
+                side = np.where(one.grades[0] > 0, 1.0, -1.0)
+                value[t] -= (1 - self.gamma) * log_sigmoid(side * s).mean()
+                gradient[t, at] -= (1 - self.gamma) * side * sigmoid(-side * s) / at.size
         return value, gradient
 
     def greedy(self, scores: Floats, one: Block) -> float:

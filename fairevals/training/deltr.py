@@ -21,7 +21,8 @@ class DeltrLoss:
 
     E(G) is the mean over the documents of G of their exposure at the first rank, P_d·v_1 with P = softmax(scores)
     and v_1 = 1. U is one-sided, and 0 on a topic where either side has no document. `protected` is the number of
-    the protected group; all others are the rest.
+    the protected group; all others are the rest. λ is the paper's γ; that of the authors' fairsearchdeltr, which
+    divides L by ln N (N documents in all) and has v_1 = 1/ln 2, is λ·(ln 2)²/ln N.
     """
 
     lam: float

@@ -112,7 +112,18 @@ def exact(
             value -= objective.lam * disparity
             worth = worth - objective.lam * by_exposure
         gradient += vjp(worth)
-    return _with_entropy(objective, scores, value, gradient)
+    return _with_entropy(objective, scores, value, _shift_invariant(gradient, scores))
+
+
+def _shift_invariant(gradient: Floats, scores: Floats) -> Floats:
+    """The gradient less its mean: one number more for all scores changes no probability.
+
+    What is left of the mean is the error of the quadrature. It is small, but an optimiser that scales gradients
+    to a common size, such as Adam, would make steps of it.
+    """
+    present = scores > -np.inf
+    mean = gradient.sum(axis=1) / np.maximum(present.sum(axis=1), 1)
+    return np.where(present, gradient - mean[:, None], 0.0)
 
 
 ESTIMATORS: Mapping[str, Estimator] = {"reinforce": reinforce, "pl-rank": pl_rank, "exact": exact}
