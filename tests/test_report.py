@@ -19,16 +19,16 @@ from fairevals.cli.report import configure
 from fairevals.cli.report import run as run_report
 from fairevals.collection.groups import Attribute
 from fairevals.errors import FairevalsError, InputError, UsageError
+from fairevals.io import folders
 from fairevals.io.names import safe_name
 from fairevals.io.task import PolicySpec, Task
 from fairevals.measures import parse_measure
 from fairevals.pipeline import Plan, load_collection
-from fairevals.report import folder as folder_module
 from fairevals.report.board import board
-from fairevals.report.folder import FORMAT, check_folder, write_folder
 from fairevals.report.gather import PANELS, Wish, gather
 from fairevals.report.merits import exposure_by_merit
 from fairevals.report.page import page_data
+from fairevals.report.record import REPORT
 from fairevals.report.roles import role
 from fairevals.report.style import data_uri, labels
 from fairevals.report.topics import drivers, tipping
@@ -154,7 +154,7 @@ def test_scores_have_a_row_a_topic_and_the_means(sample, record):
 
 
 def test_record_has_all_parts(record):
-    assert record["format"] == FORMAT
+    assert record["format"] == REPORT.format
     assert record["baseline"] == "middle" and record["references"] == ["weak"]
     assert record["leaderboard"][0] == "best"
     assert {row["run"] for row in record["comparisons"]} == {"weak", "strong", "best"}
@@ -211,7 +211,7 @@ def test_a_strangers_folder_is_left_alone(sample, tmp_path):
     assert make(task, files, tmp_path, "--force") == 0
     assert (tmp_path / "thesis.tex").read_text() == "mine"
     with pytest.raises(UsageError, match="not a folder"):
-        check_folder(tmp_path / "thesis.tex")
+        REPORT.check(tmp_path / "thesis.tex")
 
 
 def test_an_earlier_report_is_replaced_and_its_figures_go(sample, tmp_path):
@@ -231,9 +231,11 @@ def test_an_earlier_report_is_replaced_and_its_figures_go(sample, tmp_path):
 
 
 def test_a_failure_leaves_the_old_page_and_no_rests(tmp_path, monkeypatch):
-    write_folder(tmp_path, {"report.json": json.dumps({"format": FORMAT}).encode(), "index.html": b"old"})
+    REPORT.write(
+        tmp_path, {"report.json": json.dumps({"format": REPORT.format}).encode(), "index.html": b"old"}
+    )
     order = []
-    real = folder_module.written_bytes
+    real = folders.written_bytes
 
     def failing(path):
         order.append(path.name)
@@ -241,9 +243,9 @@ def test_a_failure_leaves_the_old_page_and_no_rests(tmp_path, monkeypatch):
             raise OSError("disk full")
         return real(path)
 
-    monkeypatch.setattr(folder_module, "written_bytes", failing)
+    monkeypatch.setattr(folders, "written_bytes", failing)
     with pytest.raises(OSError, match="disk full"):
-        write_folder(
+        REPORT.write(
             tmp_path, {"index.html": b"new", "scores.csv": b"x", "report.json": b"{}", "figures/a.svg": b""}
         )
     assert order == ["report.json", "a.svg", "scores.csv", "index.html"]
@@ -507,7 +509,7 @@ def test_the_demo_writes_a_report(tmp_path):
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     assert "fair-rerank" in done.stdout and "out/index.html" in done.stdout and "next:" in done.stdout
-    assert json.loads((tmp_path / "out" / "report.json").read_text())["format"] == FORMAT
+    assert json.loads((tmp_path / "out" / "report.json").read_text())["format"] == REPORT.format
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "x").write_text("")
     done = subprocess.run([*command[:-1], "mine"], cwd=tmp_path, capture_output=True, text=True, check=False)

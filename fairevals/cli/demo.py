@@ -29,12 +29,12 @@ def run(args: argparse.Namespace) -> int:
     from fairevals.errors import UsageError, shown
     from fairevals.io.out import render
     from fairevals.pipeline import Plan, load_collection
-    from fairevals.report.folder import check_folder
     from fairevals.report.gather import Wish, gather
+    from fairevals.report.record import REPORT
     from fairevals.report.write import write_report
 
     out = Path(args.output)
-    check_folder(out)
+    REPORT.check(out)
     data = Path(args.data) if args.data else out
     if not args.data:
         from fairevals.sample import write_sample

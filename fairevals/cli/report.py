@@ -69,12 +69,12 @@ def run(args: argparse.Namespace) -> int:
     from fairevals.cli.compare import with_baseline
     from fairevals.errors import UsageError
     from fairevals.pipeline import Plan
-    from fairevals.report.folder import check_folder
     from fairevals.report.gather import Wish, gather
+    from fairevals.report.record import REPORT
     from fairevals.report.write import write_report
 
     folder = Path(args.output)
-    check_folder(folder, force=args.force)  # before the work, not after it
+    REPORT.check(folder, force=args.force)  # before the work, not after it
     if args.test == "tukey" and args.correct in ("holm", "bh"):
         raise UsageError("--test tukey corrects for all pairs of runs by itself: leave --correct out")
     collection = common.collection_of(args)

@@ -30,6 +30,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--quick", action="store_true", help="as little as shows that it works; no claim is judged by that"
     )
+    common.add_jobs(parser)
     group = parser.add_argument_group("output")
     group.add_argument(
         "-o",
@@ -46,11 +47,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Train, measure, judge, draw and write."""
-    from fairevals.reproduce import Effort, check_folder, reproduce, write_reproduction
+    from fairevals.reproduce import REPRODUCTION, Effort, reproduce, write_reproduction
 
     folder = Path(args.output)
-    check_folder(folder, force=args.force)  # before the work, not after it
-    effort = Effort(args.quick, args.seeds, common.progress("training"))
+    REPRODUCTION.check(folder, force=args.force)  # before the work, not after it
+    effort = Effort(args.quick, args.seeds, common.progress("training"), args.jobs)
     found = reproduce(args.name, args.files, effort)
     files = write_reproduction(found, folder, force=args.force)
     for claim in found.claims:

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import base64
-import hashlib
 import math
 import re
 from collections.abc import Sequence
 from functools import cache
-from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,6 +14,7 @@ from fairevals.errors import counted, shown
 from fairevals.report.board import PLACES, Board
 from fairevals.report.gather import Report
 from fairevals.report.glossary import WORDS, terms
+from fairevals.report.html import content_policy, environment, own_text
 from fairevals.report.pictures import Picture
 from fairevals.report.record import plain
 from fairevals.report.roles import role
@@ -90,15 +88,7 @@ def breakable(name: str) -> Markup:
 
 @cache
 def _environment() -> Environment:
-    from jinja2 import Environment, PackageLoader, StrictUndefined
-
-    made = Environment(
-        loader=PackageLoader("fairevals.report", "templates"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
+    made = environment("fairevals.report")
     made.filters.update(
         number=number,
         signed=signed,
@@ -111,24 +101,11 @@ def _environment() -> Environment:
     return made
 
 
-def _text(name: str) -> str:
-    return (files("fairevals.report") / "templates" / name).read_text(encoding="utf-8")
-
-
-def _hash(text: str) -> str:
-    return "'sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode("ascii") + "'"
-
-
 def page(report: Report, pictures: Sequence[Picture]) -> bytes:
     """The bytes of index.html; the same report gives the same bytes."""
     from markupsafe import Markup
 
-    style, script = _text("style.css"), _text("script.js")
-    # The two texts are this package's own; everything else on the page is escaped.
-    policy = (
-        f"default-src 'none'; style-src {_hash(style)}; script-src {_hash(script)}; img-src data:; "
-        "base-uri 'none'; form-action 'none'"
-    )
+    style, script = own_text("style.css"), own_text("script.js")
     shown_pictures: dict[str, list[dict[str, str]]] = {}
     for picture in pictures:
         shown_pictures.setdefault(picture.section, []).append(
@@ -143,9 +120,9 @@ def page(report: Report, pictures: Sequence[Picture]) -> bytes:
         _environment()
         .get_template("index.html")
         .render(
-            style=Markup(style),  # noqa: S704
+            style=Markup(style),  # noqa: S704  # this and the next are the package's own; all else is escaped
             script=Markup(script),  # noqa: S704
-            policy=policy,
+            policy=content_policy(style, script),
             report=report,
             pictures=shown_pictures,
             **_leaderboard(report),

@@ -10,13 +10,16 @@ from typing import Any
 
 import numpy as np
 
-from fairevals.report.folder import FORMAT
+from fairevals.io.folders import Marked
 from fairevals.report.gather import Report
 from fairevals.report.pictures import Picture
 from fairevals.report.roles import role
 from fairevals.report.topics import drivers, tipping
 from fairevals.stats import pair
 from fairevals.stats.tables import data_table
+
+REPORT = Marked("report", "report.json", "fairevals report 1")
+"""The folder of a report."""
 
 
 def plain(value: Any) -> Any:
@@ -48,7 +51,7 @@ def record(report: Report, pictures: Sequence[Picture]) -> bytes:
         for m, measure in enumerate(scores.measures)
     ]
     found = {
-        "format": FORMAT,
+        "format": REPORT.format,
         "title": report.title,
         "versions": report.versions,
         "files": [asdict(file) for file in report.files],

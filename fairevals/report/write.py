@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from fairevals.io.folders import PAGE
 from fairevals.io.out import render
 from fairevals.leaderboard import long_table
-from fairevals.report.folder import MARKER, PAGE, check_folder, write_folder
 from fairevals.report.gather import Report
 from fairevals.report.page import page
 from fairevals.report.pictures import pictures
-from fairevals.report.record import record
+from fairevals.report.record import REPORT, record
 
 
 def write_report(report: Report, folder: Path, *, force: bool = False) -> list[Path]:
@@ -18,15 +18,14 @@ def write_report(report: Report, folder: Path, *, force: bool = False) -> list[P
 
     Everything is made before anything is written, so that a failure leaves an earlier report as it was.
     """
-    check_folder(folder, force=force)
+    REPORT.check(folder, force=force)
     drawn = pictures(report)
     files = {
-        MARKER: record(report, drawn),
+        REPORT.marker: record(report, drawn),
         "scores.csv": render(long_table(report.scores, per_topic=True), "csv").encode(
             errors="backslashreplace"
         ),
         PAGE: page(report, drawn),
         **{f"figures/{picture.name}.svg": picture.svg for picture in drawn},
     }
-    write_folder(folder, files)
-    return [folder / name for name in sorted(files, key=lambda name: (name != PAGE, name))]
+    return REPORT.write(folder, files)

@@ -12,7 +12,7 @@ from importlib import import_module
 from pathlib import Path
 
 from fairevals.errors import UsageError, shown
-from fairevals.reproduce.folder import check_folder, write_reproduction
+from fairevals.reproduce.folder import REPRODUCTION, write_reproduction
 from fairevals.reproduce.parts import Effort, Reproduction
 
 EXPERIMENTS = {
@@ -28,7 +28,7 @@ _MODULES = {
     "bandit-rank-rewards": "rewards",
 }
 
-__all__ = ["EXPERIMENTS", "Effort", "Reproduction", "check_folder", "reproduce", "write_reproduction"]
+__all__ = ["EXPERIMENTS", "REPRODUCTION", "Effort", "Reproduction", "reproduce", "write_reproduction"]
 
 
 def reproduce(name: str, files: Sequence[str | Path] = (), effort: Effort | None = None) -> Reproduction:

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import base64
-import hashlib
 from collections.abc import Mapping
-from importlib.resources import files
 
 from fairevals.errors import shown
 from fairevals.io.out import Cell
+from fairevals.report.html import content_policy, environment, own_text
 from fairevals.report.page import number
 from fairevals.report.style import data_uri
 from fairevals.reproduce.parts import AGREES, DISAGREES, Reproduction
@@ -25,22 +23,14 @@ _OWN = """
 
 def page(found: Reproduction, versions: Mapping[str, str]) -> bytes:
     """The bytes of index.html; the same experiment gives the same bytes."""
-    from jinja2 import Environment, PackageLoader, StrictUndefined
     from markupsafe import Markup
 
-    environment = Environment(
-        loader=PackageLoader("fairevals.reproduce", "templates"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    environment.filters.update(cell=_cell, tone=_tone)
-    style = (files("fairevals.report") / "templates" / "style.css").read_text(encoding="utf-8") + _OWN
-    digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode("ascii")
-    text = environment.get_template("index.html").render(
+    templates = environment("fairevals.reproduce", "fairevals.report")
+    templates.filters.update(cell=_cell, tone=_tone)
+    style = own_text("style.css") + _OWN
+    text = templates.get_template("index.html").render(
         style=Markup(style),  # noqa: S704  # this package's own; everything else on the page is escaped
-        policy=f"default-src 'none'; style-src 'sha256-{digest}'; img-src data:; base-uri 'none'; form-action 'none'",
+        policy=content_policy(style),
         found=found,
         drawings=[(drawing, data_uri(drawing.svg)) for drawing in found.drawings],
         versions=versions,

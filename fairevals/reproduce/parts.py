@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from fairevals.io.out import Table
 from fairevals.report.style import rendered
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
+
+Task = TypeVar("Task")
+Result = TypeVar("Result")
 
 AGREES, IN_PART, DISAGREES, UNKNOWN = "agrees", "agrees in part", "does not agree", "not measured"
 
@@ -28,15 +32,29 @@ def verdict(held: Sequence[bool]) -> str:
 
 @dataclass(frozen=True)
 class Effort:
-    """How much is done: all, or as little as shows that everything works; on how many seeds."""
+    """How much is done: all, or as little as shows that everything works; on how many seeds, in how many processes."""
 
     quick: bool = False
     seeds: int | None = None
     progress: Callable[[int, int], object] | None = None
+    jobs: int = 1
 
     def choose(self, whole: int, quick: int) -> int:
         """The number of seeds: what was asked for, or one of these."""
         return self.seeds or (quick if self.quick else whole)
+
+    def work(self, function: Callable[[Task], Result], tasks: Sequence[Task]) -> Iterator[Result]:
+        """The results in the order of the tasks, each a step of the progress bar; they do not depend on `jobs`."""
+        steps = Steps(self, len(tasks))
+        if self.jobs == 1:
+            for task in tasks:
+                yield function(task)
+                steps.step()
+            return
+        with ProcessPoolExecutor(self.jobs) as pool:
+            for result in pool.map(function, tasks):
+                yield result
+                steps.step()
 
 
 @dataclass(frozen=True)

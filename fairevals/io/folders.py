@@ -1,0 +1,58 @@
+"""Folders that a command fills: never a stranger's, each file whole, the page last."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from fairevals.errors import UsageError, shown
+from fairevals.io.streams import written_bytes
+
+PAGE = "index.html"
+_FIGURE = re.compile(r"figures/\w[\w.-]*\.(svg|png)")
+
+
+@dataclass(frozen=True)
+class Marked:
+    """A kind of folder. A JSON file in it, the marker, has the kind's `format` and a list of its `figures`."""
+
+    what: str
+    marker: str
+    format: str
+
+    def check(self, folder: Path, *, force: bool = False) -> None:
+        """A folder with something in it that is not an earlier one of this kind is a `UsageError`, unless forced."""
+        if folder.exists() and not folder.is_dir():
+            raise UsageError(f"{shown(str(folder), 200)} is not a folder")
+        if not force and folder.is_dir() and any(folder.iterdir()) and self.earlier(folder) is None:
+            raise UsageError(
+                f"{shown(str(folder), 200)} is not empty, and not an earlier {self.what} ({self.marker} says so); "
+                "choose another folder, or --force to write into it"
+            )
+
+    def earlier(self, folder: Path) -> Mapping[str, object] | None:
+        """What the marker says, if the folder is of this kind."""
+        try:
+            found = json.loads((folder / self.marker).read_text(encoding="utf-8"))
+        except (OSError, ValueError, RecursionError):
+            return None
+        return found if isinstance(found, dict) and found.get("format") == self.format else None
+
+    def write(self, folder: Path, files: Mapping[str, bytes]) -> list[Path]:
+        """Write the files, each whole or not at all: the marker first, the page last. Earlier figures go.
+
+        The paths of the files, the page first.
+        """
+        earlier = self.earlier(folder) or {}
+        for name in sorted(files, key=lambda name: (name == PAGE, name != self.marker, name)):
+            with written_bytes(folder / name) as file:
+                file.write(files[name])
+        figures = earlier.get("figures")
+        for name in figures if isinstance(figures, list) else []:
+            # The list comes from a file that anyone may have changed: only what this module could have written goes.
+            if isinstance(name, str) and _FIGURE.fullmatch(name) and name not in files:
+                (folder / name).unlink(missing_ok=True)
+        return [folder / name for name in sorted(files, key=lambda name: (name != PAGE, name))]
