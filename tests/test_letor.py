@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import gzip
+import itertools
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -196,3 +198,36 @@ def test_standardisation_is_that_of_the_training_data():
     np.testing.assert_allclose(there.std(axis=0), 1)
     other = Dataset.of([[[5.0, 5.0]]], [[0]])
     np.testing.assert_allclose(fitted.apply(other).features, [(5 - fitted.mean) * fitted.scale])
+
+
+@given(st.integers(0, 10**6), st.booleans())
+@settings(max_examples=30, deadline=None)
+def test_features_relative_to_groups(seed, soft):
+    """Against a loop over documents; the mean of hard groups is 0 in every topic, whatever is added to a group."""
+    rng = np.random.default_rng(seed)
+    lengths = rng.integers(1, 7, 3)
+    data = Dataset.of([rng.normal(0, 3, (n, 2)) for n in lengths], [np.zeros(n) for n in lengths])
+    membership = (
+        rng.dirichlet(np.ones(3), lengths.sum()) if soft else np.eye(3)[rng.integers(0, 3, lengths.sum())]
+    )
+    membership[rng.random(len(membership)) < 0.2] = 0.0  # of no known group
+    data = data.with_groups(("a", "b", "c"), membership)
+    known = np.column_stack([membership, 1 - membership.sum(axis=1)])
+    found = data.relative_to_groups().features
+    for start, stop in itertools.pairwise(data.starts.tolist()):
+        for d in range(start, stop):
+            expected = data.features[d].copy()
+            for g in range(4):
+                weight = sum(known[e, g] for e in range(start, stop))
+                if weight > 1e-12:
+                    mean = sum(known[e, g] * data.features[e] for e in range(start, stop)) / weight
+                    expected -= known[d, g] * mean
+            np.testing.assert_allclose(found[d], expected, atol=1e-9)
+    if not soft:
+        shifted = replace(data, features=data.features + 5.0 * known[:, :1])
+        np.testing.assert_allclose(shifted.relative_to_groups().features, found, atol=1e-9)
+
+
+def test_features_relative_to_groups_need_groups():
+    with pytest.raises(UsageError, match="need groups"):
+        Dataset.of([[[1.0]]], [[1]]).relative_to_groups()

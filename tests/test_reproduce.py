@@ -11,6 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from scipy import stats
 
 pytest.importorskip("matplotlib")
 pytest.importorskip("jinja2")
@@ -18,10 +19,23 @@ pytest.importorskip("jinja2")
 from fairevals.cli import reproduce as command
 from fairevals.errors import InputError, UsageError
 from fairevals.io.out import Table
-from fairevals.reproduce import EXPERIMENTS, Effort, german, reproduce, rewards, simulated, write_reproduction
+from fairevals.reproduce import (
+    EXPERIMENTS,
+    Effort,
+    german_claims,
+    reproduce,
+    simulated,
+    simulated_claims,
+    write_reproduction,
+)
 from fairevals.reproduce import german_tables as tables
 from fairevals.reproduce.curves import Point, falls, not_below, reach
+from fairevals.reproduce.german_points import TIES, Mean, Reached
 from fairevals.reproduce.parts import Claim, Drawing, Finding, Reproduction, verdict
+from fairevals.reproduce.rewards_claims import claims as reward_claims
+from fairevals.reproduce.rewards_points import ALONG, REWARDS, Along, Compared, Scored, chosen, compare
+from fairevals.reproduce.rewards_topics import MEASURES, by_topic, read
+from fairevals.training import Dataset, Settings, Standardiser, TrainedPolicy, make_model
 
 HOSTILE = 'x"><img src=x onerror=alert(1)>.letor'
 
@@ -72,7 +86,7 @@ def check_folder(folder: Path, found: Reproduction) -> str:
         assert all(len(row) == len(table.columns) for row in rows)
     record = json.loads((folder / "reproduction.json").read_text(encoding="utf-8"))
     assert [claim["verdict"] for claim in record["claims"]] == [claim.verdict for claim in found.claims]
-    assert set(record["versions"]) >= {"python", "numpy", "fairevals"}
+    assert set(record["versions"]) >= {"Python", "numpy", "fairevals"}
     assert text.count('class="verdict') == len(found.claims) > 3
     return text
 
@@ -97,9 +111,16 @@ def test_german(tmp_path: Path) -> None:
     write_reproduction(found, tmp_path / "out")
     check_folder(tmp_path / "out", found)
     rows = found.numbers["numbers.csv"].rows
-    assert {row[0] for row in rows} == {"random", "exact", "exact, γ=.3", "reinforce", "lp", "deltr"}
-    both, first = np.array([row[6:8] for row in rows], dtype=float).T
-    assert np.all(first <= both + 1e-12)  # what counts in one order counts in both
+    assert {row[0] for row in rows} == {"random", "exact", "exact, relative", "reinforce", "lp", "deltr"}
+    package, published = np.array([row[6:8] for row in rows], dtype=float).T
+    assert np.all(
+        published <= package + 1e-12
+    )  # what counts in one order counts in both, and over fewer queries
+    unpenalised = {row[:2]: row[4:] for row in rows if row[0] == "exact" and row[2] == 0 and row[3] == 0}
+    assert len(unpenalised) == 2  # trained once, there for both ways of counting
+    assert len(set(unpenalised.values())) == 1
+    again = reproduce("fair-pg-rank-german", [path], Effort(quick=True, jobs=2))
+    assert again.numbers["numbers.csv"] == found.numbers["numbers.csv"]
 
 
 def test_rewards_and_hostile_names(tmp_path: Path) -> None:
@@ -109,14 +130,19 @@ def test_rewards_and_hostile_names(tmp_path: Path) -> None:
     text = check_folder(tmp_path / "out", found)
     assert "<img src=x" not in text
     assert "&lt;img src=x onerror=alert(1)&gt;" in text
-    assert len(found.numbers["topics.csv"].rows) == 3 * 5  # the topic without relevant documents is left out
+    # Two seeds of two methods and one of ridge, on five topics: the one without relevant documents is left out.
+    assert len(found.numbers["topics.csv"].rows) == (2 + 2 + 1) * 5
+    assert {row[2] for row in found.numbers["epochs.csv"].rows} == {0, 1}
+    again = reproduce("bandit-rank-rewards", [train, test], Effort(quick=True, jobs=2))
+    for name in ("epochs.csv", "topics.csv"):
+        assert again.numbers[name] == found.numbers[name]
     with pytest.raises(UsageError, match="two or three files"):
         reproduce("bandit-rank-rewards", [train])
 
 
 def test_three_files_have_their_own_validation_topics(tmp_path: Path) -> None:
     files = [str(letor_file(tmp_path / f"{name}.letor", n, n)) for name, n in (("a", 9), ("b", 4), ("c", 5))]
-    splits = rewards.read(files)
+    splits = read(files)
     assert {name: len(data) for name, data in splits.items()} == {"train": 8, "valid": 3, "test": 4}
 
 
@@ -139,6 +165,9 @@ def test_a_folder_of_someone_else_is_left_alone(tmp_path: Path) -> None:
     write_reproduction(nothing_done(), mine, force=True)
     write_reproduction(nothing_done(), mine)  # an earlier one of ours is replaced
     assert "&lt;b&gt;title" in (mine / "index.html").read_text()
+    other = replace(nothing_done(), drawings=(Drawing("two", b"<svg></svg>", b"", "alt", "caption"),))
+    write_reproduction(other, mine)  # and its figures go with it
+    assert {path.name for path in (mine / "figures").iterdir()} == {"two.svg", "two.png"}
     with pytest.raises(UsageError, match="not a folder"):
         write_reproduction(nothing_done(), mine / "index.html")
 
@@ -202,7 +231,7 @@ def points_of_paper() -> list[Point]:
 
 def test_simulated_claims_follow_the_numbers() -> None:
     points = points_of_paper()
-    assert {claim.verdict for claim in simulated.claims(points)} == {"agrees"}
+    assert {claim.verdict for claim in simulated_claims.claims(points)} == {"agrees"}
     changes = {
         0: (0, {"theta2": 1.0}),
         1: (2, {"theta2": 0.5}),
@@ -215,22 +244,25 @@ def test_simulated_claims_follow_the_numbers() -> None:
     }
     for number, (at, change) in changes.items():
         changed = [replace(p, **change) if place == at else p for place, p in enumerate(points)]
-        assert simulated.claims(changed)[number].verdict == "does not agree", number
+        assert simulated_claims.claims(changed)[number].verdict == "does not agree", number
     better = [replace(p, ndcg=0.99) if p.method == "lp" else p for p in points]
-    assert simulated.claims(better)[8].verdict == "agrees in part"
+    assert simulated_claims.claims(better)[8].verdict == "agrees in part"
     other = [replace(p, seed=2, disparity=0.03) if p.lam == 25 else replace(p, seed=2) for p in points]
-    assert simulated.claims([*points, *other])[3].verdict == "agrees in part"
+    assert simulated_claims.claims([*points, *other])[3].verdict == "agrees in part"
 
 
-def mean(name: str, ties: str, lam: float, ndcg: float, disparity: float, sd: float = 0.001) -> german.Mean:
-    return german.Mean(name, ties, lam, ndcg, sd, ndcg - 0.6975, disparity, 0.0, disparity, 0.0)
+def mean(name: str, ties: str, lam: float, ndcg: float, disparity: float, sd: float = 0.001) -> Mean:
+    return Mean(name, ties, lam, ndcg, sd, ndcg - 0.6975, disparity, 0.0, disparity, 0.0)
 
 
-def means_of_paper() -> list[german.Mean]:
-    found = [german.Mean("random", "both", 0.0, 0.6975, 0.001, 0.0, 0.0, 0.0, 0.0, 0.0)]
-    for ties in german.TIES:
+def means_of_paper() -> list[Mean]:
+    found = [Mean("random", "both", 0.0, 0.6975, 0.001, 0.0, 0.0, 0.0, 0.0, 0.0)]
+    for ties in TIES:
         found += [mean("exact", ties, 0.0, 0.817, 0.012), mean("exact", ties, 25.0, 0.747, 0.0)]
-        found += [mean("exact, γ=.3", ties, 0.0, 0.76, 0.01), mean("exact, γ=.3", ties, 25.0, 0.75, 0.0)]
+        found += [
+            mean("exact, relative", ties, 0.0, 0.76, 0.01),
+            mean("exact, relative", ties, 25.0, 0.75, 0.0),
+        ]
         found += [mean("reinforce", ties, lam, n, d) for lam, n, d in ((0, 0.816, 0.0098), (10, 0.707, 0.0))]
         found += [mean("reinforce", ties, 25.0, 0.696, 0.0)]
     found += [mean("lp", "both", 0.0, 0.84, 0.04), mean("lp", "both", 0.2, 0.84, 0.03)]
@@ -240,7 +272,7 @@ def means_of_paper() -> list[german.Mean]:
 
 def test_german_claims_follow_the_numbers() -> None:
     means = means_of_paper()
-    claims = german.claims(means)
+    claims = german_claims.claims(means)
     found = {claim.text: claim.verdict for claim in claims}
     assert all(claim.verdict == "agrees" for claim in claims[:6])
     assert found["With exact gradients a policy is fair and still useful."] == "agrees"
@@ -248,16 +280,16 @@ def test_german_claims_follow_the_numbers() -> None:
     # Reinforce, which collapses to a random order, trades nothing off.
     assert found["Fair-PG-Rank effectively trades off nDCG and D_group."] == "agrees in part"
 
-    def verdict_of(start: str, changed: list[german.Mean]) -> str:
-        return next(c.verdict for c in german.claims(changed) if c.text.startswith(start))
+    def verdict_of(start: str, changed: list[Mean]) -> str:
+        return next(c.verdict for c in german_claims.claims(changed) if c.text.startswith(start))
 
-    unfair = [replace(m, both=0.002, first=0.002) if "exact" in m.name and m.lam else m for m in means]
+    unfair = [replace(m, package=0.002, published=0.002) if "exact" in m.name and m.lam else m for m in means]
     assert verdict_of("With exact", unfair) == "does not agree"
-    half = [replace(m, both=0.002) if "exact" in m.name and m.lam else m for m in means]
+    half = [replace(m, package=0.002) if "exact" in m.name and m.lam else m for m in means]
     assert verdict_of("With exact", half) == "agrees in part"
     spread = [replace(m, ndcg_sd=0.05) for m in means]
     assert verdict_of("It reliably", spread) == "does not agree"
-    working = [replace(m, both=0.0, first=0.0) if m.name == "lp" and m.lam else m for m in means]
+    working = [replace(m, package=0.0, published=0.0) if m.name == "lp" and m.lam else m for m in means]
     assert verdict_of("The baselines", working) == "agrees in part"
     worse = [replace(m, ndcg=m.ndcg - 0.1) if "exact" in m.name else m for m in means]
     assert verdict_of("Exact gradients are not below", worse) == "does not agree"
@@ -265,33 +297,82 @@ def test_german_claims_follow_the_numbers() -> None:
     assert verdict_of("Reinforce, λ = 10", [m for m in means if m.lam != 10]) == "not measured"
 
 
-def curves_of_paper() -> list[rewards.Along]:
+def test_the_two_ways_of_counting() -> None:
+    """Three queries of two people each, worked by hand: equal merit either way round, and an undefined one."""
+    features = [[[1.0], [0.0]], [[0.0], [1.0]], [[1.0], [0.0]]]
+    data = Dataset.of(features, [[1, 1], [1, 1], [1, 0]], [[0, 1]] * 3, ("men", "women"))
+    model = make_model("linear", 1)
+    model.parameters["theta"][:] = np.log(3.0)
+    policy = TrainedPolicy(Settings.for_method("pg-rank"), model, Standardiser.none(1))
+    gap = (0.75 - 0.25) * (1 - 1 / np.log2(3))  # the better features lead three times in four
+    found = Reached.by(policy, data)
+    assert found.package == pytest.approx(gap)  # both queries count, the third is undefined
+    assert found.published == pytest.approx(gap / 3)  # only where men lead, and over all three
+    assert found.ndcg == pytest.approx((1 + 1 + 0.75 + 0.25 / np.log2(3)) / 3)
+
+
+def curves_of_paper() -> list[Along]:
     level = {"R1": 0.6, "R2": 0.5, "R3": 0.4, "R4": 0.7, "R5": 0.6, "R6": 0.5}
+    assert level.keys() == REWARDS.keys()
     return [
-        rewards.Along(name, 0, epoch, measure, value)
+        Along(name, 0, epoch, measure, value)
         for name, value in level.items()
         for epoch in range(7)
-        for measure in rewards.ALONG
+        for measure in ALONG
     ]
+
+
+def of_gamma(gamma: float, valid: float, seed: int = 0) -> Scored:
+    return Scored("bandit-rank", seed, gamma, valid, {})
 
 
 def test_reward_claims_follow_the_numbers() -> None:
     curves = curves_of_paper()
-    better = [rewards.Compared("listnet", m, 0.8, 0.7, 0.01, 0.02) for m in rewards.MEASURES]
-    assert {claim.verdict for claim in rewards.claims(curves, better)} == {"agrees"}
+    scored = [of_gamma(0.25, 0.6), of_gamma(0.5, 0.7), of_gamma(1.0, 0.5)]
+    better = [Compared("listnet", m, 0.8, 0.01, 0.7, 0.01, 0.05, 0.15, 0.01, 0.02) for m in MEASURES]
+    assert {claim.verdict for claim in reward_claims(curves, scored, better)} == {"agrees"}
     late = [replace(a, value=0.9) if a.reward == "R6" and a.epoch > 4 else a for a in curves]
-    verdicts = [claim.verdict for claim in rewards.claims(late, better)]
+    verdicts = [claim.verdict for claim in reward_claims(late, scored, better)]
     assert verdicts[:4] == ["agrees", "agrees", "does not agree", "does not agree"]
+    one_seed = [*curves, *(replace(a, seed=1, value=1 - a.value) for a in curves)]
+    assert reward_claims(one_seed, scored, better)[0].verdict == "agrees in part"
+    alone = [*scored, of_gamma(0.5, 0.7, seed=1), of_gamma(1.0, 0.8, seed=1)]
+    assert [claim.count for claim in reward_claims(curves, alone, better)[4:6]] == ["1 of 2", "1 of 2"]
+    quarter = [*scored, of_gamma(0.75, 0.8)]
+    assert [claim.count for claim in reward_claims(curves, quarter, better)[4:6]] == ["0 of 1", "1 of 1"]
     unsure = [replace(c, p_wilcoxon=0.06) for c in better]
-    assert rewards.claims(curves, unsure)[5].verdict == "does not agree"
+    assert reward_claims(curves, scored, unsure)[7].verdict == "does not agree"
     worse = [replace(c, ours=0.67) for c in better]
-    assert [c.verdict for c in rewards.claims(curves, worse)[4:]] == ["does not agree"] * 3
-    assert rewards.claims([], better)[0].verdict == "not measured"
+    assert [c.verdict for c in reward_claims(curves, scored, worse)[6:]] == ["does not agree"] * 3
+    assert {claim.verdict for claim in reward_claims([], [], [])} == {"not measured"}
 
 
-def test_measures_by_topic(tmp_path: Path) -> None:
-    data = rewards.Dataset.of([np.zeros((4, 1))], [[0, 2, 0, 1]])
-    found = rewards.by_topic(np.array([4.0, 3.0, 2.0, 1.0]), data, rewards.MEASURES)
+def test_methods_are_compared_topic_by_topic_on_means_over_seeds() -> None:
+    def one(method: str, seed: int, valid: float, *values: float) -> Scored:
+        return Scored(method, seed, 0.5, valid, {"MAP": np.array(values)})
+
+    every = [
+        one("bandit-rank", 0, 0.3, 0.0, 0.0, 0.0),
+        one("bandit-rank", 0, 0.4, 0.5, 0.7, 0.9),  # the one that the validation topics like
+        one("bandit-rank", 1, 0.4, 0.7, 0.5, 0.9),
+        one("ridge", 0, 0.0, 0.5, 0.6, 0.4),
+    ]
+    scored = chosen(every)
+    assert [(t.method, t.seed) for t in scored] == [("bandit-rank", 0), ("bandit-rank", 1), ("ridge", 0)]
+    found = compare(scored, "ridge", "MAP")
+    assert (found.ours, found.ours_sd) == (pytest.approx(0.7), pytest.approx(0.0))
+    assert found.theirs == pytest.approx(0.5)
+    assert np.isnan(found.theirs_sd)  # one seed has none
+    difference = np.array([0.1, 0.0, 0.5])
+    half = 4.302653 * difference.std(ddof=1) / np.sqrt(3)
+    assert (found.low, found.high) == (pytest.approx(0.2 - half), pytest.approx(0.2 + half))
+    assert found.p_t == pytest.approx(stats.ttest_1samp(difference, 0).pvalue)
+    assert found.p_wilcoxon == pytest.approx(0.5)  # of two differences that are not 0 both are above it
+
+
+def test_measures_by_topic() -> None:
+    data = Dataset.of([np.zeros((4, 1))], [[0, 2, 0, 1]])
+    found = by_topic(np.array([4.0, 3.0, 2.0, 1.0]), data)
     assert found["MAP"] == pytest.approx([0.5])
     assert found["MRR"] == pytest.approx([0.5])
     assert found["P@1"] == pytest.approx([0.0])

@@ -6,6 +6,7 @@ import io
 import json
 import pickle
 import zipfile
+from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
@@ -28,7 +29,7 @@ from fairevals.training import (
     train_policy,
 )
 from fairevals.training.evaluation import NDCG, NDCG_CUT
-from fairevals.training.examples import german_credit, simulated
+from fairevals.training.examples import credit_queries, german_credit, simulated
 from fairevals.training.lp import birkhoff, fair_ranking, sample_mixture
 from fairevals.training.optimise import Adam
 from fairevals.training.policies import TrainedPolicy
@@ -269,11 +270,49 @@ def test_german_credit_reader(tmp_path):
     lines = [good.format(("A92", "A93")[rng.integers(2)], rng.integers(1, 3)) for _ in range(200)]
     path.write_text("\n".join(lines))
     train, test = german_credit(path, queries=(5, 3))
-    assert (len(train), len(test), train.groups) == (5, 3, ("women", "men"))
+    assert (len(train), len(test), train.groups) == (5, 3, ("men", "women"))
     assert set(train.grades.tolist()) <= {0.0, 1.0}
     path.write_text("\n".join([*lines, "A11 six"]))
     with pytest.raises(InputError, match=r"german.data:201"):
         german_credit(path)
+
+
+def test_german_credit_is_standardised_by_the_training_people_alone():
+    rng = np.random.default_rng(0)
+    people = np.column_stack([rng.normal(50, 9, 100), rng.random(100) < 0.2]).astype(float)
+    people[80:, 0] += 1000.0  # those of the test are others altogether
+    grades, men = (rng.random(100) < 0.7).astype(float), rng.integers(0, 2, 100)
+    train, test = credit_queries(people, grades, men, queries=(400, 50))
+    known = (people[:80, 0] - people[:80, 0].mean()) / people[:80, 0].std()
+    assert np.abs(train.features[:, :1] - known).min(axis=1).max() < 1e-9  # each is one of theirs
+    assert test.features[:, 0].min() > 50
+    assert set(np.concatenate([train.features[:, 1], test.features[:, 1]])) == {0.0, 1.0}
+    assert train.groups == ("men", "women")
+
+
+def test_relative_features_reach_every_step(tmp_path):
+    """Group 1's features are shifted by another amount in every topic: only relative ones tell who is relevant."""
+    rng = np.random.default_rng(0)
+    features, grades, groups = [], [], []
+    for shift in rng.normal(0, 30, 60):
+        x, group = rng.normal(0, 1, (10, 1)), np.repeat([0, 1], 5)
+        grades.append((x[:, 0] > np.where(group, np.median(x[5:]), np.median(x[:5]))).astype(float))
+        features.append(x + shift * group[:, None])
+        groups.append(group)
+    data = Dataset.of(features, grades, groups)
+    train, valid = data.split(range(40)), data.split(range(40, 60))
+    reached = {}
+    for relative in (False, True):
+        chosen = Settings.for_method("pg-rank", relative=relative, batch=10, epochs=30, lr=0.1)
+        policy = train_policy(chosen, train, valid)
+        reached[relative] = {m.measure: m.value for m in evaluate_policy(policy, valid, samples=2)}
+    assert reached[True][NDCG] > 0.95 > reached[False][NDCG]
+    save_policy(policy, tmp_path / "policy")
+    loaded = load_policy(tmp_path / "policy")
+    assert loaded.settings.relative
+    np.testing.assert_array_equal(loaded.predict(valid), policy.predict(valid))
+    with pytest.raises(UsageError, match="need groups"):
+        loaded.predict(replace(valid, membership=None))
 
 
 # Linear programme -------------------------------------------------------------------

@@ -11,10 +11,14 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+from numpy.typing import ArrayLike
+
 from fairevals.errors import UsageError, shown
 from fairevals.io.streams import written_bytes
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#F0E442")
@@ -76,6 +80,20 @@ _PATH, _DECIMALS = re.compile(rb' d="[^"]*"'), re.compile(rb"(\.\d\d)\d+")
 def _shorter(path: re.Match[bytes]) -> bytes:
     """A hundredth of a point is more than anyone sees; the rest is a third of the file."""
     return _DECIMALS.sub(rb"\1", path[0])
+
+
+def band(
+    axes: Axes, x: ArrayLike, mean: ArrayLike, deviation: ArrayLike, style: int, label: str, **line: Any
+) -> None:
+    """A line of means with a band of one deviation; no band where that is unknown, no line where the mean is."""
+    places = np.asarray(x, dtype=np.float64)
+    middle, around = (
+        np.asarray(mean, dtype=np.float64),
+        np.nan_to_num(np.asarray(deviation, dtype=np.float64)),
+    )
+    colour, mark = COLOURS[style % len(COLOURS)], MARKERS[style % len(MARKERS)]
+    axes.plot(places, middle, marker=mark, color=colour, label=label, **line)
+    axes.fill_between(places, middle - around, middle + around, color=colour, alpha=0.18, linewidth=0)
 
 
 def save(figure: Figure, path: Path) -> None:

@@ -16,7 +16,7 @@ from fairevals.errors import FairevalsError, InputError, Place, shown
 from fairevals.io.streams import Source
 from fairevals.measures.base import HIGHER, Direction, split_name
 from fairevals.measures.index import INDEX, measure_class
-from fairevals.report.style import COLOURS, MARKERS, labels, styled
+from fairevals.report.style import COLOURS, MARKERS, band, labels, styled
 from fairevals.report.tradeoff import place_labels
 
 if TYPE_CHECKING:
@@ -84,14 +84,14 @@ def read_summary(folder: Path) -> list[Row]:
         raise InputError(Place(source.name), "bytes that are not UTF-8", "UTF-8") from None
     reader = csv.reader(lines)
     head = tuple(next(reader, ()))
-    if head != COLUMNS:
+    if head[: len(COLUMNS)] != COLUMNS:  # what follows is for other readers
         raise InputError(Place(source.name, 1), f"columns {shown(','.join(head))}", ",".join(COLUMNS))
     rows = []
     for cells in reader:
         place = Place(source.name, reader.line_num)
-        if len(cells) != len(COLUMNS):
-            raise InputError(place, f"{len(cells)} columns", str(len(COLUMNS)))
-        policy, lam, seed, split, measure, value, se = cells
+        if len(cells) != len(head):
+            raise InputError(place, f"{len(cells)} columns", str(len(head)))
+        policy, lam, seed, split, measure, value, se = cells[: len(COLUMNS)]
         numbers = [_number(text, place) for text in (lam, value, se)]
         rows.append(Row(policy, numbers[0], seed, split, measure, numbers[1], numbers[2]))
     return rows
@@ -242,19 +242,8 @@ def _curve(
     axes: Axes, found: Sequence[Point], place: dict[float, int], colour: int, split: int, label: str
 ) -> None:
     known = [p for p in found if p.lam in place and not math.isnan(p.mean)]
-    x = np.array([place[p.lam] for p in known])
-    mean = np.array([p.mean for p in known])
-    spread = np.nan_to_num(np.array([p.deviation for p in known]))
-    ink = COLOURS[(2 * colour + split) % len(COLOURS)]
-    axes.plot(
-        x,
-        mean,
-        ("-", "--")[split % 2],
-        marker=MARKERS[(2 * colour + split) % len(MARKERS)],
-        color=ink,
-        label=label,
-    )
-    axes.fill_between(x, mean - spread, mean + spread, color=ink, alpha=0.18, linewidth=0)
+    x, mean, spread = ([place[p.lam] for p in known], [p.mean for p in known], [p.deviation for p in known])
+    band(axes, x, mean, spread, 2 * colour + split, label, linestyle=("-", "--")[split % 2])
 
 
 def plane_figure(summary: Summary) -> Figure:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -12,20 +12,15 @@ from fairevals.errors import UsageError
 from fairevals.io.out import Table
 from fairevals.measures.disparity import group_disparity
 from fairevals.policy.plackett_luce import PlackettLuce
-from fairevals.report.style import COLOURS, INK, MARKERS, styled
-from fairevals.reproduce.curves import Point, falls, mean_ndcg, not_below, point, random_order
-from fairevals.reproduce.parts import Claim, Drawing, Effort, Finding, Reproduction, Steps
+from fairevals.reproduce.curves import Point, mean_ndcg, point, random_order
+from fairevals.reproduce.parts import Effort, Reproduction
+from fairevals.reproduce.simulated_claims import DELTR, FAIR, LABELS, LP, claims
+from fairevals.reproduce.simulated_figures import drawings, numbers, tables
 from fairevals.training import Dataset, sweep
 from fairevals.training.examples import simulated
 from fairevals.typing import Floats
 
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
-FAIR, LP, DELTR = "fair-pg-rank", "lp", "deltr"
-LABELS = {FAIR: "Fair-PG-Rank", LP: "linear programme on predicted grades", DELTR: "DELTR"}
-ON_MAP = "#1a1a1a"
-"""The ink upon shades, which stay pale in a dark scheme too."""
+RANDOM = "random"
 DRAWS = (1, 0, 2, 3, 4)
 """The default draw of the data set first: the figures show it."""
 
@@ -45,7 +40,7 @@ WHOLE = Recipe(
         LP: (0.0, 0.1, 0.2, 1.0, 10.0, 100.0),
         DELTR: (0.0, 1.0, 10.0, 100.0, 1e3, 1e4, 1e5, 1e6),
     },
-    {"batch": 0, "epochs": 150, "lr": 0.05, "standardise": False},
+    {"batch": 0, "epochs": 300, "lr": 0.1, "standardise": False},
     25,
 )
 QUICK = Recipe(
@@ -55,6 +50,16 @@ QUICK = Recipe(
 )
 
 
+@dataclass(frozen=True)
+class Work:
+    """One policy to train: everything that another process has to know."""
+
+    draw: int
+    method: str
+    lam: float
+    quick: bool
+
+
 def run(files: Sequence[str], effort: Effort) -> Reproduction:
     """The whole experiment."""
     if files:
@@ -62,12 +67,14 @@ def run(files: Sequence[str], effort: Effort) -> Reproduction:
     recipe = QUICK if effort.quick else WHOLE
     count = effort.choose(len(DRAWS), 2)
     draws = (*DRAWS, *range(len(DRAWS), count))[:count]
-    steps = Steps(effort, len(draws) * sum(map(len, recipe.lambdas.values())) + 1)
-    points: list[Point] = []
-    for draw in draws:
-        points += measure(simulated(seed=draw), draw, recipe, steps)
+    works = [
+        Work(draw, method, lam, effort.quick)
+        for draw in draws
+        for method, lambdas in ((RANDOM, (0.0,)), *recipe.lambdas.items())
+        for lam in lambdas
+    ]
+    points = list(effort.work(trained, works))
     axis, ndcg, disparity = plane(simulated(seed=draws[0]), points, recipe.grid)
-    steps.step()
     return Reproduction(
         name="fair-pg-rank-simulated",
         title="A biased feature, unlearned",
@@ -111,15 +118,14 @@ def run(files: Sequence[str], effort: Effort) -> Reproduction:
     )
 
 
-def measure(data: Dataset, draw: int, recipe: Recipe, steps: Steps) -> list[Point]:
-    """All policies of a draw, and the random order."""
-    found = [point(random_order(data), data, draw, "random")]
-    for method, lambdas in recipe.lambdas.items():
-        training = {} if method == LP else recipe.training
-        for lam in lambdas:
-            found.append(point(sweep(method, data, lambdas=[lam], **training)[0], data, draw))
-            steps.step()
-    return found
+def trained(work: Work) -> Point:
+    """Train one policy, or take the random order, and measure it."""
+    data = simulated(seed=work.draw)
+    if work.method == RANDOM:
+        return point(random_order(data), data, work.draw, RANDOM)
+    training = {} if work.method == LP else (QUICK if work.quick else WHOLE).training
+    (policy,) = sweep(work.method, data, lambdas=[work.lam], **training)
+    return point(policy, data, work.draw)
 
 
 def plane(data: Dataset, points: Sequence[Point], size: int) -> tuple[Floats, Floats, Floats]:
@@ -137,260 +143,3 @@ def plane(data: Dataset, points: Sequence[Point], size: int) -> tuple[Floats, Fl
             ndcg[j, i] = mean_ndcg(exposure, block)
             disparity[j, i] = np.nanmean(group_disparity(exposure, block.grades, membership))
     return axis, ndcg, disparity
-
-
-def of(points: Sequence[Point], method: str, draw: int) -> list[Point]:
-    """The points of a method on a draw, by λ."""
-    return sorted((p for p in points if (p.method, p.seed) == (method, draw)), key=lambda p: p.lam)
-
-
-def claims(points: Sequence[Point]) -> tuple[Claim, ...]:
-    """The paper's claims, each judged on every draw."""
-    draws = list(dict.fromkeys(p.seed for p in points))
-    paper, design = "paper, section 4.2", "the published code, run again"
-    ratio, cosine, stochastic, fall, start, end, lp, deltr, above, close = ([] for _ in range(10))
-    for draw in draws:
-        where = f"draw {draw}"
-        fair = of(points, FAIR, draw)
-        first, last = fair[0], fair[-1]
-        ratio.append(Finding(where, f"θ2/θ1 = {first.ratio:.3f}", first.ratio > 0.6))
-        cosine.append(Finding(where, f"θ2/θ1 = {last.ratio:.3f}", abs(last.ratio) < 0.1))
-        lengths = [float(np.hypot(p.theta1, p.theta2)) for p in (first, last)]
-        stochastic.append(
-            Finding(where, f"|θ| from {lengths[0]:.2f} to {lengths[1]:.2f}", lengths[1] < lengths[0])
-        )
-        d = [p.disparity for p in fair]
-        fall.append(Finding(where, " > ".join(f"{value:.4f}" for value in d), falls(d)))
-        start.append(
-            Finding(
-                where,
-                f"nDCG {first.ndcg:.4f}, D_group {first.disparity:.4f}",
-                first.ndcg >= 0.95 and first.disparity > 0.015,
-            )
-        )
-        end.append(
-            Finding(
-                where,
-                f"nDCG {last.ndcg:.4f}, D_group {last.disparity:.4f}",
-                last.disparity < 0.003 and abs(last.ndcg - 0.84) <= 0.03,
-            )
-        )
-        programme, other = of(points, LP, draw), of(points, DELTR, draw)
-        ends = programme[0].disparity, programme[-1].disparity
-        lp.append(Finding(where, f"D_group from {ends[0]:.4f} to {ends[1]:.4f}", ends[1] > ends[0]))
-        ends = other[0].disparity, min(p.disparity for p in other)
-        deltr.append(
-            Finding(where, f"D_group from {ends[0]:.4f} to {ends[1]:.4f} at best", ends[1] >= ends[0] / 2)
-        )
-        curve = [(p.disparity, p.ndcg) for p in fair]
-        least = min(p.disparity for p in fair)
-        for name, theirs in ((LABELS[LP], programme), (LABELS[DELTR], other)):
-            better = not_below(curve, [(p.disparity, p.ndcg) for p in theirs])
-            above.append(
-                Finding(
-                    f"{where}, {name}",
-                    f"so at {sum(better)} of its {len(better)} policies whose disparity Fair-PG-Rank reaches",
-                    bool(better) and all(better),
-                )
-            )
-            lowest = min(theirs, key=lambda p: p.disparity)
-            close.append(
-                Finding(
-                    f"{where}, {name}",
-                    f"{lowest.disparity:.4f} with nDCG {lowest.ndcg:.4f}; Fair-PG-Rank {least:.4f} with "
-                    f"{min(fair, key=lambda p: p.disparity).ndcg:.4f}",
-                    lowest.disparity > 2 * least,
-                )
-            )
-    return (
-        Claim(
-            paper,
-            "For small λ, Fair-PG-Rank learns parameters along θ1 = θ2.",
-            "θ2/θ1 > 0.6 at λ = 0",
-            tuple(ratio),
-        ),
-        Claim(
-            paper,
-            "With more weight on fairness it discounts the biased feature: θ1 ≫ θ2.",
-            "|θ2/θ1| < 0.1 at the largest λ",
-            tuple(cosine),
-        ),
-        Claim(
-            paper,
-            "With increasing λ the policies become more stochastic.",
-            "|θ| is less at the largest λ than at 0",
-            tuple(stochastic),
-        ),
-        Claim(
-            paper,
-            "Fair-PG-Rank reduces disparity with increasing λ.",
-            "D_group falls from each λ to the next",
-            tuple(fall),
-        ),
-        Claim(
-            design,
-            "At λ = 0 nDCG is about .96 and D_group about .020.",
-            "nDCG at least .95, D_group above .015",
-            tuple(start),
-        ),
-        Claim(
-            design,
-            "At λ = 25 D_group is about .0014 and nDCG about .84.",
-            "D_group below .003 and nDCG within .03 of .84 at the largest λ",
-            tuple(end),
-        ),
-        Claim(
-            paper,
-            "Post-processing is misled by the predicted grades: its policies become even less fair as λ is increased.",
-            "D_group of the linear programme is larger at the largest λ than at 0",
-            tuple(lp),
-        ),
-        Claim(
-            paper,
-            "What DELTR optimises has little effect on disparity.",
-            "the least D_group of DELTR is at least half of that at λ = 0",
-            tuple(deltr),
-        ),
-        Claim(
-            "paper, figure 1 (c)",
-            "Fair-PG-Rank's trade-off is better than that of both baselines.",
-            "at every D_group of a baseline that it reaches, its nDCG (between its λ linearly) is at least as high",
-            tuple(above),
-        ),
-        Claim(
-            "paper, figure 1 (c)",
-            "Only Fair-PG-Rank brings disparity near 0.",
-            "the least D_group of a baseline is more than twice that of Fair-PG-Rank",
-            tuple(close),
-        ),
-    )
-
-
-def numbers(points: Sequence[Point]) -> Table:
-    """Every policy."""
-    return Table(
-        ("method", "lambda", "draw", "nDCG", "D_group", "theta1", "theta2"),
-        tuple((p.method, p.lam, p.seed, p.ndcg, p.disparity, p.theta1, p.theta2) for p in points),
-    )
-
-
-def tables(points: Sequence[Point]) -> tuple[tuple[str, Table], ...]:
-    """Fair-PG-Rank on all draws, and the baselines."""
-    head = ("draw, λ", "nDCG", "D_group", "θ1", "θ2", "θ2/θ1")
-    fair = tuple(
-        (f"draw {p.seed}, λ = {p.lam:g}", p.ndcg, p.disparity, p.theta1, p.theta2, p.ratio)
-        for p in points
-        if p.method == FAIR
-    )
-    rest = tuple(
-        (
-            f"{LABELS.get(p.method, 'random order')}, draw {p.seed}"
-            + (f", λ = {p.lam:g}" if p.method in LABELS else ""),
-            p.ndcg,
-            p.disparity,
-        )
-        for p in points
-        if p.method != FAIR
-    )
-    return (
-        ("Fair-PG-Rank", Table(head, fair)),
-        ("Baselines, and a random order", Table(("method, draw, λ", "nDCG", "D_group"), rest)),
-    )
-
-
-def drawings(
-    points: Sequence[Point], draw: int, axis: Floats, ndcg: Floats, disparity: Floats
-) -> tuple[Drawing, ...]:
-    """Figure 1, (a) and (b) in one, and (c)."""
-    fair = of(points, FAIR, draw)
-    path = "; ".join(f"λ = {p.lam:g} at ({p.theta1:.2f}, {p.theta2:.2f})" for p in fair)
-    return (
-        Drawing.of(
-            "plane",
-            plane_figure(fair, axis, ndcg, disparity),
-            f"Two maps of nDCG and D_group over the plane of θ1 and θ2, with the learned models: {path}.",
-            f"nDCG and D_group of the policy with parameters (θ1, θ2) on draw {draw}; + the models that Fair-PG-Rank "
-            "learned, with their λ; dotted: θ1 = θ2, where the true grades lie.",
-        ),
-        Drawing.of(
-            "tradeoff",
-            tradeoff_figure(points, draw),
-            "Curves of D_group against nDCG for Fair-PG-Rank, the linear programme and DELTR, a point a λ. "
-            + "; ".join(
-                f"{LABELS[m]} from nDCG {c[0].ndcg:.3f}, D_group {c[0].disparity:.4f} to "
-                f"{c[-1].ndcg:.3f}, {c[-1].disparity:.4f}"
-                for m in LABELS
-                if (c := of(points, m, draw))
-            )
-            + ".",
-            f"What λ costs and buys: a point a λ, draw {draw} thick, the other draws thin. Below and to the right is "
-            "better; the vertical line is a random order.",
-        ),
-    )
-
-
-def plane_figure(fair: Sequence[Point], axis: Floats, ndcg: Floats, disparity: Floats) -> Figure:
-    """nDCG and D_group as shades over (θ1, θ2), with the learned models."""
-    from matplotlib import colormaps
-    from matplotlib.figure import Figure
-
-    with styled():
-        figure = Figure(figsize=(10.4, 4.3))
-        for number, (title, values, shades) in enumerate(
-            (("nDCG ↑", ndcg, "Blues"), ("D_group ↓", disparity, "Oranges")), 1
-        ):
-            axes = figure.add_subplot(1, 2, number)
-            axes.grid(False)
-            # Pale shades, so that the models and their λ can be read upon the darkest.
-            levels = np.linspace(values.min(), values.max() + 1e-12, 13)
-            pale = [colormaps[shades](share) for share in np.linspace(0.05, 0.6, 12)]
-            map_ = axes.contourf(axis, axis, values, levels=levels, colors=pale)
-            figure.colorbar(map_, ax=axes, format="%.3f")
-            axes.plot(axis, axis, ":", color=ON_MAP, linewidth=1)
-            x, y = [p.theta1 for p in fair], [p.theta2 for p in fair]
-            axes.plot(x, y, "-", color=ON_MAP, linewidth=0.6)
-            axes.plot(x, y, "+", color=ON_MAP, markersize=9, markeredgewidth=1.8)
-            for p in fair:
-                axes.annotate(
-                    f"λ={p.lam:g}",
-                    (p.theta1, p.theta2),
-                    xytext=(5, 5),
-                    textcoords="offset points",
-                    fontsize=8.5,
-                    color=ON_MAP,
-                )
-            axes.set(
-                xlabel="θ1", ylabel="θ2", title=title, xlim=(axis[0], axis[-1]), ylim=(axis[0], axis[-1])
-            )
-    return figure
-
-
-def tradeoff_figure(points: Sequence[Point], draw: int) -> Figure:
-    """D_group against nDCG, a line a method; all draws, one of them thick."""
-    from matplotlib.figure import Figure
-
-    draws = dict.fromkeys(p.seed for p in points)
-    with styled():
-        figure = Figure(figsize=(7.4, 4.6))
-        axes = figure.add_subplot()
-        for number, (method, label) in enumerate(LABELS.items()):
-            for each in draws:
-                curve = of(points, method, each)
-                main = each == draw
-                axes.plot(
-                    [p.ndcg for p in curve],
-                    [p.disparity for p in curve],
-                    "-",
-                    marker=MARKERS[number] if main else None,
-                    color=COLOURS[number],
-                    linewidth=1.8 if main else 0.7,
-                    alpha=1.0 if main else 0.5,
-                    label=label if main else None,
-                )
-        for p in points:
-            if p.method == "random" and p.seed == draw:
-                axes.axvline(p.ndcg, color=INK, linestyle=":", linewidth=1)
-        axes.set(xlabel="nDCG ↑", ylabel="D_group ↓")
-        axes.set_ylim(bottom=0)
-        axes.legend(frameon=False)
-    return figure

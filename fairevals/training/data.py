@@ -149,6 +149,32 @@ class Dataset:
         features[:, : min(have, count)] = self.features[:, :count]
         return replace(self, features=features)
 
+    def relative_to_groups(self) -> Dataset:
+        """The same with every feature less its mean over the document's own group in the topic.
+
+        Scores linear in such features have the same mean in all groups of a topic, whoever is in them: they order
+        the documents of a group, and leave to the objective how the groups share the ranks. A document of
+        several groups is compared with the mixture of their means; those of no known group are a group together.
+
+        >>> data = Dataset.of([[[1.0], [3.0], [10.0]]], [[0, 1, 1]], [[0, 0, 1]])
+        >>> data.relative_to_groups().features.ravel()
+        array([-1.,  1.,  0.])
+        """
+        if self.membership is None:
+            raise UsageError(
+                f"features relative to groups need groups: {self.name} has none; give a table of groups, or a "
+                "feature that tells them"
+            )
+        unknown = np.clip(1.0 - self.membership.sum(axis=1, keepdims=True), 0.0, 1.0)
+        membership = np.concatenate([self.membership, unknown], axis=1).astype(self.features.dtype)
+        features = np.empty_like(self.features)
+        for start, stop in zip(self.starts[:-1].tolist(), self.starts[1:].tolist(), strict=True):
+            m, x = membership[start:stop], self.features[start:stop]
+            weight = m.sum(axis=0)
+            share = np.divide(m, weight, out=np.zeros_like(m), where=weight > 0)
+            features[start:stop] = x - m @ (share.T @ x)
+        return replace(self, features=features)
+
     def with_groups(self, groups: Sequence[str], membership: Floats) -> Dataset:
         """The same with these groups."""
         return replace(self, groups=tuple(groups), membership=membership)

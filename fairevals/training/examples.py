@@ -45,7 +45,7 @@ def read_german(path: str | os.PathLike[str]) -> tuple[Floats, Floats, Ints]:
     """Features, grades and groups of UCI's german.data: 1,000 people, 20 attributes, last column 1 good, 2 bad.
 
     The features are the nine attributes of the table that Fair-PG-Rank's authors used: sex, three numbers
-    and five categories, the latter as 0/1 features. The grade is 1 for a good risk; the group is 0 for women and
+    and five categories, the latter as 0/1 features. The grade is 1 for a good risk; the last array is 0 for women and
     1 for men.
     """
     source = Source.of(path)
@@ -83,6 +83,9 @@ def german_credit(
 ) -> tuple[Dataset, Dataset]:
     """Training and test queries of ten people each, from the first 80 % of the people and the rest.
 
+    As in the published data the numbers are standardised, here by the training people alone, and the 0/1 features
+    left as they are: training should not standardise again, or what few people have weighs most.
+
     A query draws people who are no good risk four times as readily as those who are (Singh & Joachims 2019,
     appendix B.2, and their published data), nobody twice. With some three women in a query, who are relevant or
     not, about one in ten of the queries on which D_group is defined has two groups of exactly equal merit; there
@@ -102,6 +105,7 @@ def credit_queries(
     """`german_credit` of people who were read already."""
     rng = np.random.default_rng([seed, 7])
     cut = int(0.8 * len(grades))
+    features = _numbers_standardised(features, cut)
     found = []
     for people, count in ((np.arange(cut), queries[0]), (np.arange(cut, len(grades)), queries[1])):
         odds = np.where(grades[people] > 0, 1.0, 4.0)
@@ -110,8 +114,17 @@ def credit_queries(
             Dataset.of(
                 [features[d] for d in drawn],
                 [grades[d] for d in drawn],
-                [men[d] for d in drawn],
-                ("women", "men"),
+                [1 - men[d] for d in drawn],
+                ("men", "women"),  # men are the group named first in the published code, too
             )
         )
     return found[0], found[1]
+
+
+def _numbers_standardised(features: Floats, known: int) -> Floats:
+    """Features that are not only 0 and 1, standardised by their first `known` rows."""
+    numbers = ~np.isin(features, (0.0, 1.0)).all(axis=0)
+    mean, deviation = features[:known].mean(axis=0), features[:known].std(axis=0)
+    scale = np.divide(1.0, deviation, out=np.zeros_like(deviation), where=deviation > 0)
+    standardised: Floats = np.where(numbers, (features - mean) * scale, features)
+    return standardised

@@ -55,6 +55,8 @@ def train_policy(
         raise UsageError(
             f"{settings.method} needs groups: give a table of groups, or a feature that tells them"
         )
+    train = settings.prepared(train)
+    valid = None if valid is None else settings.prepared(valid)
     features = train.features.shape[1]
     standardiser = Standardiser.fit(train) if settings.standardise else Standardiser.none(features)
     train = standardiser.apply(train)

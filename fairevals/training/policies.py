@@ -52,7 +52,7 @@ class TrainedPolicy:
         return self.settings.method == "lp"
 
     def scores(self, X: Array) -> Floats:
-        """Log-weights (…) of documents with features (…, feature); predicted grades for `lp`."""
+        """Log-weights (…) of documents with features (…, feature), prepared; predicted grades for `lp`."""
         self.model.train(False)
         scores = self.model.scores(self.standardiser(X))
         return log_sigmoid(scores) if self.settings.method == "bandit-rank" else scores
@@ -64,8 +64,9 @@ class TrainedPolicy:
                 f"{data.name} has {data.features.shape[1]} features and the model {self.model.features}; "
                 "use Dataset.with_features"
             )
-        rows = range(0, len(data.features), _ROWS)
-        scores = np.concatenate([self.scores(data.features[row : row + _ROWS]) for row in rows])
+        features = self.settings.prepared(data).features
+        rows = range(0, len(features), _ROWS)
+        scores = np.concatenate([self.scores(features[row : row + _ROWS]) for row in rows])
         self.model.forget()
         return scores
 

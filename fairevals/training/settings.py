@@ -10,6 +10,7 @@ from typing import Any
 
 from fairevals.errors import UsageError, shown
 from fairevals.measures.merit import MERITS
+from fairevals.training.data import Dataset
 from fairevals.training.disparities import DISPARITIES, TIES
 from fairevals.training.estimators import ESTIMATORS
 from fairevals.training.models import MODELS
@@ -52,6 +53,7 @@ class Settings:
     weight_decay: float = _setting(0.0, "L2 penalty", 0)
     dropout: float = _setting(0.0, "share of units dropped in training", 0, 0.99)
     standardise: bool = _setting(True, "standardise features as in the training data")
+    relative: bool = _setting(False, "first take features less their mean over the own group in the topic")
     reward: str = _setting("0.5*AP+0.5*nDCG@10", "BanditRank's reward")
     hybrid: float = _setting(0.5, "BanditRank's γ: weight of the reward beside the cross entropy", 0, 1)
     epsilon: float = _setting(0.1, "BanditRank's ε: share of draws that are uniform", 0, 1)
@@ -98,6 +100,10 @@ class Settings:
     def record(self) -> dict[str, Any]:
         """As a plain dict, for JSON; λ goes by its own name."""
         return {("lambda" if key == "lam" else key): value for key, value in dataclasses.asdict(self).items()}
+
+    def prepared(self, data: Dataset) -> Dataset:
+        """The data as the model is to see them, but for the standardisation."""
+        return data.relative_to_groups() if self.relative else data
 
     def with_(self, **changes: Any) -> Settings:
         """The same with some changes."""
