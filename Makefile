@@ -52,6 +52,7 @@ benchmark: $(VENV)/installed-dev
 	$(BIN)/python benchmarks/scoring.py
 	$(BIN)/python benchmarks/plackett_luce.py
 	$(BIN)/python benchmarks/groups.py
+	$(BIN)/python benchmarks/report.py
 
 # The numbers and outputs in the README and the docs, as the commands print them now.
 docs: $(VENV)/installed-dev

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import csv
+import re
+from dataclasses import replace
+from xml.etree import ElementTree
 
 import numpy as np
 import pytest
@@ -10,6 +13,8 @@ import pytest
 from fairevals.cli import predict, train
 from fairevals.cli.main import COMMANDS, make_parser
 from fairevals.errors import InputError, InputWarning, UsageError
+from fairevals.report.learning import learning_figure
+from fairevals.training import Settings, Standardiser, TrainedPolicy, make_model
 
 
 def call(module, *words):
@@ -53,7 +58,7 @@ def test_train_writes_what_it_says_and_predict_repeats_it(files, capsys):
     printed = capsys.readouterr().out
     assert "fair-pg-rank-lambda2-seed1" in printed and "D_group" in printed
     rows = summary(out)
-    assert list(rows[0]) == ["policy", "lambda", "seed", "split", "measure", "value", "se"]
+    assert list(rows[0]) == ["policy", "lambda", "seed", "split", "measure", "value", "se", "undefined"]
     assert {row["split"] for row in rows} == {"train", "valid", "test"}
     assert {row["lambda"] for row in rows} == {"0", "2"} and {row["seed"] for row in rows} == {"0", "1"}
     assert all(
@@ -75,6 +80,73 @@ def test_train_writes_what_it_says_and_predict_repeats_it(files, capsys):
     assert call(predict, home, "--data", files / "test.letor", "--samples", "3", "--tag", "mine") == 0
     lines = [line.split() for line in capsys.readouterr().out.splitlines()]
     assert {line[1] for line in lines} == {"1", "2", "3"} and {line[5] for line in lines} == {"mine"}
+
+
+def test_the_table_is_what_the_summary_says(files, capsys):
+    out = files / "out"
+    words = (
+        "--train",
+        files / "train.letor",
+        "--test",
+        files / "test.letor",
+        "--epochs",
+        "3",
+        "--eval-samples",
+        "20",
+    )
+    call(
+        train,
+        "fair-pg-rank",
+        *words,
+        "--groups",
+        files / "groups.csv",
+        "--lambda",
+        "0",
+        "--lambda",
+        "2",
+        "-o",
+        out,
+    )
+    printed = capsys.readouterr()
+    head, rule, *lines = printed.out.splitlines()
+    assert head.split("  ")[0] == "policy (test)" and set(rule) == {"─"}
+    measures = [f"nDCG(dcg='exp-log2'){cut}" for cut in ("", "@10")] + ["ERR", "D_ind", "D_group"]
+    arrows = "↑↑↑↓↓"
+    assert head.split()[2:] == [word for pair in zip(measures, arrows, strict=True) for word in pair]
+    rows = [row for row in summary(out) if row["split"] == "test"]
+    # The order of the sweep, not of merit.
+    assert [line.split()[0] for line in lines] == list(dict.fromkeys(row["policy"] for row in rows))
+    cells = {line.split()[0]: re.findall(r"(\d\.\d{4})(?: ±(\d\.\d{4}))?( \*)?", line) for line in lines}
+    for column, (measure, arrow) in enumerate(zip(measures, arrows, strict=True)):
+        own = [row for row in rows if row["measure"] == measure]
+        best = (max if arrow == "↑" else min)(f"{float(row['value']):.4f}" for row in own)
+        for row in own:
+            value, se, star = cells[row["policy"]][column]
+            assert value == f"{float(row['value']):.4f}"
+            assert se == (f"{float(row['se']):.4f}" if row["se"] else "")
+            assert bool(star) == (value == best)
+    assert "D_group is over the groups of" in printed.err and "groups.csv: a, b\n" in printed.err
+
+
+def test_the_table_names_the_feature_of_the_groups_and_marks_no_lone_policy(files, capsys):
+    words = ("--train", files / "train.letor", "--eval-samples", "5")
+    call(train, "lp", *words, "--group-feature", "3", "-o", files / "lp")
+    printed = capsys.readouterr()
+    assert "D_group is over the groups of feature 3: 0, 1\n" in printed.err
+    assert "*" not in printed.out and "±" not in printed.out
+    call(train, "ridge", *words, "-o", files / "ridge")
+    printed = capsys.readouterr()
+    assert "D_group" not in printed.out + printed.err
+
+
+def test_what_is_undefined_is_printed_as_such_and_never_the_best(files, capsys):
+    (files / "useless.letor").write_text("0 qid:1 1:1 # a\n0 qid:1 1:2 # b\n")
+    call(train, "ridge", "--train", files / "useless.letor", "--eval-samples", "5", "-o", files / "out")
+    lines = capsys.readouterr().out.splitlines()[2:]
+    assert [line.split()[:3] for line in lines] == [
+        ["ridge-seed0", "–", "–"],
+        ["ridge-seed0.greedy", "–", "–"],
+    ]
 
 
 def test_the_same_command_twice_gives_the_same_files(files):
@@ -162,3 +234,68 @@ def test_jobs(files):
 def test_help():
     for name in ("train", "predict"):
         assert "example:" in make_parser(name).format_help()
+
+
+def test_topics_left_out_are_counted(files, capsys):
+    """A topic without a relevant document has no nDCG, one with a single group no D_group, and the reader is told."""
+    with (files / "test.letor").open("a") as file:
+        file.write("0 qid:none 1:1 2:0 3:0 # n1\n0 qid:none 1:0 2:0 3:1 # n2\n")
+        file.write("1 qid:single 1:1 2:0 3:0 # s1\n1 qid:single 1:0 2:0 3:0 # s2\n")
+    options = ("--train", files / "train.letor", "--group-feature", 3, "-o")
+    call(train, "ridge", *options, files / "out", "--test", files / "test.letor")
+    left_out = {
+        row["measure"]: int(row["undefined"]) for row in summary(files / "out") if row["split"] == "test"
+    }
+    told = capsys.readouterr().err
+    assert left_out["ERR"] == 0 and "ERR: left out" not in told
+    assert left_out["nDCG(dcg='exp-log2')"] >= 1
+    assert left_out["D_group"] >= 2 and left_out["D_ind"] >= 1
+    assert f"D_group: left out as undefined: {left_out['D_group']} topics of 7" in told
+
+
+def test_learning_curves_are_drawn(files):
+    train_options = (
+        "--train",
+        files / "train.letor",
+        "--group-feature",
+        3,
+        "--holdout",
+        "0.25",
+        "--eval-samples",
+        5,
+    )
+    call(
+        train,
+        "fair-pg-rank",
+        *train_options,
+        "--lambda",
+        0,
+        "--lambda",
+        3,
+        "--epochs",
+        4,
+        "-o",
+        files / "out",
+    )
+    assert ElementTree.parse(files / "out" / "learning.svg").getroot().tag.endswith("svg")
+    call(train, "ridge", *train_options, "-o", files / "ridge")
+    assert not (files / "ridge" / "learning.svg").exists()  # it is not trained step by step
+
+
+def test_learning_curves_show_the_best_epoch():
+    curve = ((0, float("nan"), 0.2, True), (1, -0.3, 0.6, True), (2, -0.4, 0.5, False))
+    policies = [
+        TrainedPolicy(chosen, make_model("linear", 1), Standardiser.none(1), (), curve)
+        for lam in (0.0, 2.0)
+        for chosen in (Settings.for_method("fair-pg-rank", lam=lam, seed=seed) for seed in (0, 1))
+    ]
+    loss, quality = learning_figure(policies).axes
+    assert [line.get_xdata().tolist() for line in loss.lines] == [[1, 2]] * 4
+    assert [line.get_ydata()[line.get_markevery()].tolist() for line in quality.lines] == [[0.6]] * 4
+    assert [text.get_text() for text in loss.figure.legends[0].get_texts()] == [
+        "fair-pg-rank, λ = 0",
+        "fair-pg-rank, λ = 2",
+    ]
+    unvalidated = [replace(policies[0], curve=tuple((e, v, None, True) for e, v, _, _ in curve))]
+    assert len(learning_figure(unvalidated).axes) == 1
+    assert learning_figure([replace(policies[0], curve=())]) is None

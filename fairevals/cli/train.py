@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import argparse
+import math
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from fairevals.cli.common import add_jobs, progress, say, whole
@@ -15,6 +17,8 @@ EXAMPLE = (
     "  fairevals train fair-pg-rank --train train.letor.gz --valid valid.letor.gz --test test.letor.gz "
     "--groups groups.csv --lambda 0 --lambda 1 --lambda 10 --seeds 5 -o policies"
 )
+
+PLACES = 4
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -37,7 +41,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add_groups(data)
     out = parser.add_argument_group("output")
     out.add_argument(
-        "-o", "--output", required=True, metavar="DIR", help="folder for the policies and summary.csv"
+        "-o",
+        "--output",
+        required=True,
+        metavar="DIR",
+        help="folder for the policies, summary.csv and learning.svg",
     )
     out.add_argument("--force", action="store_true", help="write into a folder that is not empty")
     out.add_argument(
@@ -65,6 +73,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
                 default=None,
                 help="take features as they are",
             )
+        elif f.name == "relative":
+            group.add_argument(option, action="store_true", default=None, help=f.metadata["meaning"])
         elif f.name != "lam":
             choices = f.metadata["of"] or None
             group.add_argument(
@@ -89,7 +99,10 @@ def add_groups(parser: Any) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Read, train, write, and print what was reached."""
-    from fairevals.errors import UsageError, shown
+    from fairevals.errors import UsageError, counted, shown
+    from fairevals.io.groups import names
+    from fairevals.report.learning import learning_figure
+    from fairevals.report.style import save
     from fairevals.training import sweep, write_results
     from fairevals.training.outputs import check_folder
     from fairevals.training.settings import Settings
@@ -128,7 +141,18 @@ def run(args: argparse.Namespace) -> int:
         force=args.force,
         progress=progress("measuring"),
     )
-    print(_table(rows, list(splits)[-1]), end="")
+    learned = learning_figure(policies)
+    if learned is not None:
+        save(learned, Path(args.output) / "learning.svg")
+    last = list(splits)[-1]
+    print(_table(rows, last), end="")
+    for measure, count in {row.measure: row.undefined for row in rows if row.split == last}.items():
+        if count:
+            say(f"{measure}: left out as undefined: {counted(count, 'topic')} of {len(splits[last])}")
+    if splits["train"].groups:
+        # Neither a table of groups nor a feature says of what attribute they are: only their own names are known.
+        source = shown(args.groups, 200) if args.groups else f"feature {args.group_feature}"
+        say(f"D_group is over the groups of {source}: {names(splits['train'].groups)}")
     many = "policy" if len(policies) == 1 else "policies"
     say(f"wrote {len(policies)} {many} and summary.csv to {shown(args.output, 200)}")
     return 0
@@ -173,12 +197,23 @@ def with_groups(data: list[Dataset], args: argparse.Namespace) -> list[Dataset]:
 
 
 def _table(rows: list[SummaryRow], split: str) -> str:
-    from fairevals.io.out import Table, render
+    """Marked as a leaderboard is, but in the order of the sweep: by λ and seed."""
+    from fairevals.io.out import Table, number, render
+    from fairevals.report.trained import direction_of
 
-    measures = list(dict.fromkeys(row.measure for row in rows))
-    values: dict[str, dict[str, float]] = {}
-    for row in rows:
-        if row.split == split:
-            values.setdefault(row.policy, {})[row.measure] = row.value
-    cells = tuple((name, *(found.get(m) for m in measures)) for name, found in values.items())
-    return render(Table((f"policy ({split})", *measures), cells), "table", 4)
+    found = {(row.policy, row.measure): row for row in rows if row.split == split}
+    policies, measures = (list(dict.fromkeys(names)) for names in zip(*found, strict=True))
+
+    def cell(row: SummaryRow) -> float | str:
+        return row.value if row.se is None else f"{number(row.value, PLACES)} ±{number(row.se, PLACES)}"
+
+    marked: set[tuple[int, int]] = set()
+    for column, measure in enumerate(measures, 1):
+        values = [found[policy, measure].value for policy in policies]
+        # Equal as printed is equal to the reader; what is undefined is never the best.
+        costs = [round(float(direction_of(measure).cost(value)), PLACES) for value in values]
+        best = min((cost for cost in costs if not math.isnan(cost)), default=math.nan)
+        marked |= {(r, column) for r, cost in enumerate(costs) if cost == best and len(policies) > 1}
+    heads = (f"{measure} {direction_of(measure).arrow}" for measure in measures)
+    cells = tuple((policy, *(cell(found[policy, m]) for m in measures)) for policy in policies)
+    return render(Table((f"policy ({split})", *heads), cells, frozenset(marked)), "table", PLACES)

@@ -27,6 +27,8 @@ class Measured:
     measure: str
     value: float
     se: float | None
+    undefined: int
+    """Topics that are left out."""
 
 
 @dataclass(frozen=True)
@@ -73,6 +75,7 @@ def evaluate_policy(
             name,
             _mean(values[name]),
             float(np.sqrt(variance.sum())) / len(data) if sampled and name == "ERR" else None,
+            int(np.count_nonzero(np.isnan(values[name]))),
         )
         for name in measures
     ]

@@ -20,7 +20,7 @@ from fairevals.training.lp import sample_mixture
 from fairevals.training.policies import TrainedPolicy, save_policy
 from fairevals.typing import Floats, Ints
 
-SUMMARY = ("policy", "lambda", "seed", "split", "measure", "value", "se")
+SUMMARY = ("policy", "lambda", "seed", "split", "measure", "value", "se", "undefined")
 CURVE = ("epoch", "loss", "valid", "best")
 GREEDY = ".greedy"
 """Ends the name under which a policy's run, read as one plain ranking a topic, stands in the summary."""
@@ -37,12 +37,16 @@ class SummaryRow:
     measure: str
     value: float
     se: float | None
+    undefined: int
 
     def cells(self) -> tuple[str, ...]:
         """As text, with full precision; nothing for what is undefined or exact."""
         value = "" if np.isnan(self.value) else repr(self.value)
         se = "" if self.se is None else repr(self.se)
-        return (self.policy, f"{self.lam:g}", str(self.seed), self.split, self.measure, value, se)
+        return (
+            *(self.policy, f"{self.lam:g}", str(self.seed), self.split, self.measure),
+            *(value, se, str(self.undefined)),
+        )
 
 
 def check_folder(folder: str | os.PathLike[str], force: bool = False) -> Path:
@@ -110,7 +114,8 @@ def summary_of(policy: TrainedPolicy, splits: Mapping[str, Dataset], samples: in
             name = policy.name + (GREEDY if greedy else "")
             found = evaluate_policy(policy, data, greedy=greedy, samples=samples, max_grade=grade)
             rows += [
-                SummaryRow(name, settings.lam, settings.seed, split, m.measure, m.value, m.se) for m in found
+                SummaryRow(name, settings.lam, settings.seed, split, m.measure, m.value, m.se, m.undefined)
+                for m in found
             ]
     return rows
 
