@@ -71,7 +71,7 @@ INTRODUCTION = """\
 
 A measure is named in [ir-measures'](https://ir-measur.es) grammar, `NAME(param=value)@cutoff`. Parameters at their
 default may be left out, and so may the cutoff: the task's is then taken, or the whole ranking. Whatever ir-measures
-knows and is not listed here, such as `AP`, `RR`, `Rprec` or `Judged@10`, works by its name too.
+knows and is not listed here, such as `Rprec`, `Bpref` or `Judged@10`, works by its name too.
 
 Every number on this page is computed from one example: five people who apply for a job as a nurse.
 

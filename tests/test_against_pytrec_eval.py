@@ -19,9 +19,11 @@ CUTOFFS = (1, 3, 5, 10)
 NAMES = {"nDCG": "ndcg", "AP": "map", "RR": "recip_rank"}
 NAMES |= {f"nDCG@{k}": f"ndcg_cut_{k}" for k in CUTOFFS}
 NAMES |= {f"P@{k}": f"P_{k}" for k in CUTOFFS}
+NAMES |= {f"AP@{k}": f"map_cut_{k}" for k in CUTOFFS}
 MEASURES = [
     f"ndcg_cut.{','.join(map(str, CUTOFFS))}",
     f"P.{','.join(map(str, CUTOFFS))}",
+    f"map_cut.{','.join(map(str, CUTOFFS))}",
     "ndcg",
     "map",
     "recip_rank",

@@ -84,7 +84,7 @@ def readers(name: str) -> list[Callable[[Path], object]]:
     """What reads such a file through the public functions; each takes the folder."""
     task = Task(attributes={})
     found: dict[str, list[Callable[[Path], object]]] = {
-        "my.qrels": [lambda folder: read_qrels(folder / name).ideal(0, 1, 3)],
+        "my.qrels": [lambda folder: read_qrels(folder / name).ideal(0, 1)],
         "ntcir.qrels": [lambda folder: read_qrels(folder / name)],
         "my.csv": [lambda folder: attribute(folder, "SEX")],
         "my.gmemb": [lambda folder: attribute(folder, "HINDEX")],

@@ -35,7 +35,7 @@ def test_its_name_reads_back(name):
 
 def test_only_utility_and_group_fairness_are_0_on_missing_topics():
     zero = {name for name in INDEX if measure_class(name).missing == 0.0}
-    assert zero == {"nDCG", "ERR", "iRBU", "P", "RBP", "GF", "GFR"}
+    assert zero == {"nDCG", "ERR", "iRBU", "P", "AP", "RR", "RBP", "GF", "GFR"}
     assert all(math.isnan(measure_class(name).missing) for name in INDEX if name not in zero)
 
 
@@ -54,6 +54,8 @@ def test_only_utility_and_group_fairness_are_0_on_missing_topics():
         ("nDCG(dcg='log2', dcg='log2')", "cannot read the parameters"),
         ("nDCG(dcg='log2')(dcg='log2')", "cannot read"),
         ("P", "needs a cutoff"),
+        ("AP(rel=0)", "rel=0"),
+        ("RR(rel='x')@10", "rel="),
         ("", "cannot read"),
     ],
 )

@@ -23,7 +23,7 @@ ROOT = Path(__file__).parents[1]
 TASK = ROOT / "qrels" / "task.toml"
 QRELS = list(ir_measures.read_trec_qrels(str(ROOT / "qrels" / "sample.qrels")))
 RUN = list(ir_measures.read_trec_run(str(ROOT / "runs" / "bm25.run")))
-THEIRS = {"nDCG", "ERR", "P", "RBP"}
+THEIRS = {"nDCG", "ERR", "P", "AP", "RR", "RBP"}
 PARAMETERS = {"attr": "'ORIGIN'", "protected": "'group'"}
 
 

@@ -193,7 +193,6 @@ def blocks(
     if lists is not None:
         _check_samples(lists, run, qrels)
     judged = np.diff(qrels.offsets)
-    judged = np.minimum(judged, wanted.depth) if wanted.depth is not None else judged
     for start, stop in _cuts(rows, lists, judged, cells):
         yield _block(rows, cell, lists, start, stop, qrels, attributes, wanted, max_grade, utility_weight)
 
@@ -309,7 +308,7 @@ def _block(
         raw_grades=raw_grades,
         scores=scores,
         retrieved=np.bincount(topic[rows.retrieved[here]], minlength=stop - start),
-        ideal=qrels.ideal(start, stop, wanted.depth),
+        ideal=qrels.ideal(start, stop),
         rankings=_rankings(lists, start, stop) if lists is not None else None,
         max_grade=max_grade,
         utility_weight=utility_weight,

@@ -83,11 +83,13 @@ class Qrels:
         largest = float(self.grades.max(initial=0.0))
         return largest if largest > 0 else 1.0
 
-    def ideal(self, first: int, last: int, depth: int | None) -> Floats:
-        """The grades of the ideal order of topics `first` to `last`−1: (topics, ranks), padded with 0."""
+    def ideal(self, first: int, last: int) -> Floats:
+        """The grades of the ideal order of topics `first` to `last`−1: (topics, ranks), padded with 0.
+
+        All of them, whatever the cutoff of a measure: AP@10 divides by all relevant documents.
+        """
         starts, ends = self.offsets[first:last], self.offsets[first + 1 : last + 1]
         width = int((ends - starts).max(initial=0))
-        width = min(width, depth) if depth else width
         at = starts[:, None] + np.arange(width)
         inside = at < ends[:, None]
         return np.where(inside, self._descending[np.minimum(at, max(len(self.docs) - 1, 0))], 0.0)

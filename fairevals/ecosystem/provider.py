@@ -162,7 +162,7 @@ class NativeEvaluator(their_providers.Evaluator):
 
 
 def _native(measure: Any) -> Measure:
-    """Ours for theirs: a native measure, or nDCG, ERR or P with parameters that ours has too."""
+    """Ours for theirs: a native measure, or one such as nDCG, ERR or P with parameters that ours has too."""
     if isinstance(measure, NativeMeasure):
         return measure.native
     return measure_class(str(measure.NAME))(**measure.params)
@@ -201,7 +201,7 @@ class NativeProvider(their_providers.Provider):
 def register() -> None:
     """Add what ir-measures lacks: the names, a provider at the end of its pipeline, and `ir_measures.fairevals`.
 
-    nDCG, ERR, P and RBP stay ir-measures' own there. This package's come by asking its provider:
+    nDCG, ERR, P, AP, RR and RBP stay ir-measures' own there. This package's come by asking its provider:
     `ir_measures.fairevals.calc_aggregate([ir_measures.ERR@20], qrels, run)`.
     """
     if NAME in their_providers.registry:

@@ -74,6 +74,11 @@ def unit(value: Any) -> bool:
     return isinstance(value, (int, float)) and not isinstance(value, bool) and 0 <= value <= 1
 
 
+def positive(value: Any) -> bool:
+    """Whether a parameter is a number above 0."""
+    return isinstance(value, (int, float)) and not isinstance(value, bool) and value > 0
+
+
 def named(value: Any) -> bool:
     """Whether a parameter is a name: some text."""
     return isinstance(value, str) and value != ""

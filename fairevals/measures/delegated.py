@@ -1,4 +1,4 @@
-"""Measures that ir-measures knows and this package does not compute itself: AP, RR, P, RBP, Judged and so on."""
+"""Measures that ir-measures knows and this package does not compute itself: Rprec, Bpref, Judged and so on."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ class Delegated(RankingMeasure):
     The provider sees the documents in this package's order, without ties, so that its own way of breaking ties
     does not matter. Grades must be whole numbers, as the providers want them.
 
-    >>> measure = Delegated("P(rel=2)@5")
+    >>> measure = Delegated("R(rel=2)@5")
     >>> str(measure), measure.cutoff
-    ('P(rel=2)@5', 5)
+    ('R(rel=2)@5', 5)
     """
 
     direction = HIGHER

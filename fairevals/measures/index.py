@@ -12,6 +12,8 @@ INDEX = {
     "ERR": "err:ERR",
     "iRBU": "irbu:IRBU",
     "P": "precision:P",
+    "AP": "average_precision:AP",
+    "RR": "reciprocal_rank:RR",
     "RBP": "rbp:RBP",
     "GF": "gf:GF",
     "GFR": "gfr:GFR",

@@ -17,8 +17,10 @@ import numpy as np
 
 from fairevals.attention import AttentionLike, parse_attention
 from fairevals.errors import UsageError, shown
+from fairevals.measures.average_precision import average_precision
 from fairevals.measures.err import expected_reciprocal_rank
 from fairevals.measures.ndcg import gains
+from fairevals.measures.reciprocal_rank import reciprocal_rank
 from fairevals.training.data import Block
 from fairevals.typing import Floats, Ints
 
@@ -120,11 +122,8 @@ class AP(Utility):
 
     def of_grades(self, grades: Floats, block: Block, rankings: Ints) -> Floats:
         """With the number of all relevant documents below the line, ranked or not."""
-        hit = (grades[..., : self.cutoff] > 0).astype(np.float64)
-        precision = np.cumsum(hit, axis=-1) / np.arange(1, hit.shape[-1] + 1)
         relevant = np.count_nonzero(block.grades > 0, axis=-1)[:, None]
-        value: Floats = (precision * hit).sum(axis=-1) / np.maximum(relevant, 1)
-        return value
+        return average_precision(grades[..., : self.cutoff] > 0, np.maximum(relevant, 1))
 
 
 class RR(Utility):
@@ -134,9 +133,7 @@ class RR(Utility):
 
     def of_grades(self, grades: Floats, block: Block, rankings: Ints) -> Floats:
         """1/k at the first relevant rank k, 0 without one."""
-        hit = grades[..., : self.cutoff] > 0
-        value: Floats = hit.any(axis=-1) / (1.0 + np.argmax(hit, axis=-1))
-        return value
+        return reciprocal_rank(grades[..., : self.cutoff] > 0)
 
 
 class Precision(Utility):
