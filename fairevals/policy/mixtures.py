@@ -47,20 +47,16 @@ class Mixture:
         array([3. , 2. , 1.5])
         """
         total, count = np.zeros(k), np.arange(k)
-        for ratio, share in self._terms():
+        for ratio, share in zip(self.ratio.tolist(), self.share.tolist(), strict=True):
             total += share * ratio**count
         return total
 
     def integrand(self, rung: Floats, waiting: Floats, density: Floats, certain: Ints) -> Floats:
         """``f_i E[v_{1+N_{−i}}]`` (documents, rows), with ``certain`` (rows,) more documents that have rung."""
         total = np.zeros_like(density)
-        for ratio, share in self._terms():
-            generating = ratio * rung
-            generating += waiting
-            of_all = share * ratio**certain * np.multiply.reduce(generating, axis=0)
-            without = np.divide(density, generating, out=generating)
-            without *= of_all
-            total += without
+        for _, odds, of_all in self._terms(rung, waiting, density, certain):
+            odds *= of_all
+            total += odds
         return total
 
     def slope(
@@ -76,11 +72,7 @@ class Mixture:
         ``own`` is ``c_j (1 − w_j t)``.
         """
         total = np.zeros_like(density)
-        for ratio, share in self._terms():
-            generating = ratio * rung
-            generating += waiting
-            of_all = share * ratio**certain * np.multiply.reduce(generating, axis=0)
-            odds = np.divide(density, generating, out=generating)
+        for ratio, odds, of_all in self._terms(rung, waiting, density, certain):
             slope = cotangent * odds
             slope -= np.add.reduce(slope, axis=0)
             slope *= 1.0 - ratio
@@ -90,8 +82,15 @@ class Mixture:
             total += slope
         return total
 
-    def _terms(self) -> Iterator[tuple[float, float]]:
-        return zip(self.ratio.tolist(), self.share.tolist(), strict=True)
+    def _terms(
+        self, rung: Floats, waiting: Floats, density: Floats, certain: Ints
+    ) -> Iterator[tuple[float, Floats, Floats]]:
+        """For each term its ratio ``z_q``, ``f_i / A_iq`` (documents, rows) and ``μ_q P_q`` (rows,)."""
+        for ratio, share in zip(self.ratio.tolist(), self.share.tolist(), strict=True):
+            generating = ratio * rung
+            generating += waiting
+            of_all = share * ratio**certain * np.multiply.reduce(generating, axis=0)
+            yield ratio, np.divide(density, generating, out=generating), of_all
 
 
 @lru_cache(maxsize=64)

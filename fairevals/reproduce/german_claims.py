@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
@@ -24,19 +24,63 @@ PUBLISHED = (
 FAIR, ABOVE = 0.001, 0.03
 """D_group of a fair policy, and how much above a random order's the nDCG of a useful one is."""
 OURS, PAPER = "aim of this package", "paper, section 4.3"
-LEARNED = ("exact", "exact, relative", "reinforce")
+EXACT, BASELINES = ("exact", "exact, relative"), ("lp", "deltr")
+LEARNED = (*EXACT, "reinforce")
+
+
+Look = Callable[[Sequence[Mean], str], tuple[str, bool]]
+"""What a claim looks at in a series, D_group counted in one of the two ways: what is there, and whether it holds."""
 
 
 def claims(means: Sequence[Mean]) -> tuple[Claim, ...]:
     """Published numbers and the paper's claims, judged by the means."""
+
+    def judged(source: str, text: str, rule: str, names: Sequence[str], look: Look) -> Claim:
+        findings = (
+            Finding(f"{name}, {COUNTED[ties]}", *look(of(means, name, ties), ties))
+            for ties in TIES
+            for name in names
+        )
+        return Claim(source, text, rule, tuple(findings))
+
     return (
         _random_order(means),
         *(_published(means, *one) for one in PUBLISHED),
-        _trade_off(means),
-        _fair_and_useful(means),
-        _reliable(means),
-        _baselines(means),
-        _not_below_reinforce(means),
+        judged(
+            PAPER,
+            "Fair-PG-Rank effectively trades off nDCG and D_group.",
+            f"some λ has {HALVED}",
+            LEARNED,
+            _from_end_to_end,
+        ),
+        judged(
+            OURS,
+            "With exact gradients a policy is fair and still useful.",
+            f"some λ has D_group at most {FAIR} with nDCG at least {ABOVE} above a random order",
+            EXACT,
+            _fair_and_useful,
+        ),
+        judged(
+            PAPER,
+            "It reliably converges to solutions of similar performance over several runs.",
+            "the standard deviation of nDCG over seeds is at most .02 at every λ",
+            LEARNED,
+            _spread,
+        ),
+        judged(
+            PAPER,
+            "The baselines fail to trade off nDCG for D_group.",
+            f"no λ of theirs has {HALVED}",
+            BASELINES,
+            _fails,
+        ),
+        judged(
+            OURS,
+            "Exact gradients are not below reinforce.",
+            "at every D_group of reinforce that exact reaches, nDCG is not lower by more than a standard deviation",
+            EXACT,
+            lambda curve, ties: _not_below(curve, of(means, "reinforce", ties), ties),
+        ),
     )
 
 
@@ -87,93 +131,40 @@ def _published(
     return Claim(source, text, NEAR, findings)
 
 
-def _trade_off(means: Sequence[Mean]) -> Claim:
-    findings = []
-    for ties in TIES:
-        for name in LEARNED:
-            curve = of(means, name, ties)
-            change = " to ".join(
-                f"nDCG {m.ndcg:.3f}, D_group {m.counted(ties)[0]:.5f}" for m in (curve[0], curve[-1])
-            )
-            findings.append(Finding(f"{name}, {COUNTED[ties]}", change, trades_off(curve, ties)))
-    return Claim(
-        PAPER,
-        "Fair-PG-Rank effectively trades off nDCG and D_group.",
-        f"some λ has {HALVED}",
-        tuple(findings),
+def _from_end_to_end(curve: Sequence[Mean], ties: str) -> tuple[str, bool]:
+    ends = (f"nDCG {m.ndcg:.3f}, D_group {m.counted(ties)[0]:.5f}" for m in (curve[0], curve[-1]))
+    return " to ".join(ends), trades_off(curve, ties)
+
+
+def _fair_and_useful(curve: Sequence[Mean], ties: str) -> tuple[str, bool]:
+    fair = [m for m in curve if m.counted(ties)[0] <= FAIR]
+    if not fair:
+        return "no λ has so little D_group", False
+    best = max(fair, key=lambda m: m.above)
+    disparity = best.counted(ties)[0]
+    what = f"λ = {best.lam:g}: D_group {disparity:.5f}, nDCG {best.above:.4f} above random"
+    return what, best.above >= ABOVE
+
+
+def _spread(curve: Sequence[Mean], ties: str) -> tuple[str, bool]:
+    widest = max(float(np.nan_to_num(m.ndcg_sd)) for m in curve)
+    return f"at most {widest:.4f}, trained with ties {ties}", widest <= 0.02
+
+
+def _fails(curve: Sequence[Mean], ties: str) -> tuple[str, bool]:
+    least = min(curve, key=lambda m: m.counted(ties)[0])
+    what = (
+        f"D_group {curve[0].counted(ties)[0]:.5f} at λ = 0; least {least.counted(ties)[0]:.5f} at λ = {least.lam:g}, "
+        f"nDCG {least.above:.4f} above random"
     )
+    return what, not trades_off(curve, ties)
 
 
-def _fair_and_useful(means: Sequence[Mean]) -> Claim:
-    findings = []
-    for ties in TIES:
-        for name in ("exact", "exact, relative"):
-            fair = [m for m in of(means, name, ties) if m.counted(ties)[0] <= FAIR]
-            best = max(fair, key=lambda m: m.above, default=None)
-            what = "no λ has so little D_group"
-            if best is not None:
-                disparity = best.counted(ties)[0]
-                what = f"λ = {best.lam:g}: D_group {disparity:.5f}, nDCG {best.above:.4f} above random"
-            held = best is not None and best.above >= ABOVE
-            findings.append(Finding(f"{name}, {COUNTED[ties]}", what, held))
-    return Claim(
-        OURS,
-        "With exact gradients a policy is fair and still useful.",
-        f"some λ has D_group at most {FAIR} with nDCG at least {ABOVE} above a random order",
-        tuple(findings),
+def _not_below(curve: Sequence[Mean], other: Sequence[Mean], ties: str) -> tuple[str, bool]:
+    better = not_below(
+        [(m.counted(ties)[0], m.ndcg) for m in curve],
+        [(m.counted(ties)[0], m.ndcg) for m in other],
+        [float(np.nan_to_num(m.ndcg_sd)) for m in other],
     )
-
-
-def _reliable(means: Sequence[Mean]) -> Claim:
-    findings = []
-    for ties in TIES:
-        for name in LEARNED:
-            widest = max(float(np.nan_to_num(m.ndcg_sd)) for m in of(means, name, ties))
-            findings.append(
-                Finding(f"{name}, trained with ties {ties}", f"at most {widest:.4f}", widest <= 0.02)
-            )
-    return Claim(
-        PAPER,
-        "It reliably converges to solutions of similar performance over several runs.",
-        "the standard deviation of nDCG over seeds is at most .02 at every λ",
-        tuple(findings),
-    )
-
-
-def _baselines(means: Sequence[Mean]) -> Claim:
-    findings = []
-    for ties in TIES:
-        for name, label in (("lp", "linear programme"), ("deltr", "DELTR")):
-            curve = of(means, name, ties)
-            least = min(curve, key=lambda m: m.counted(ties)[0])
-            what = (
-                f"D_group {curve[0].counted(ties)[0]:.5f} at λ = 0; least {least.counted(ties)[0]:.5f} at "
-                f"λ = {least.lam:g}, nDCG {least.above:.4f} above random"
-            )
-            findings.append(Finding(f"{label}, {COUNTED[ties]}", what, not trades_off(curve, ties)))
-    return Claim(
-        PAPER,
-        "The baselines fail to trade off nDCG for D_group.",
-        f"no λ of theirs has {HALVED}",
-        tuple(findings),
-    )
-
-
-def _not_below_reinforce(means: Sequence[Mean]) -> Claim:
-    findings = []
-    for ties in TIES:
-        other = of(means, "reinforce", ties)
-        for name in ("exact", "exact, relative"):
-            better = not_below(
-                [(m.counted(ties)[0], m.ndcg) for m in of(means, name, ties)],
-                [(m.counted(ties)[0], m.ndcg) for m in other],
-                [float(np.nan_to_num(m.ndcg_sd)) for m in other],
-            )
-            what = f"{sum(better)} of the {len(better)} policies whose D_group it reaches, of {len(other)}"
-            findings.append(Finding(f"{name}, {COUNTED[ties]}", what, bool(better) and all(better)))
-    return Claim(
-        OURS,
-        "Exact gradients are not below reinforce.",
-        "at every D_group of reinforce that exact reaches, nDCG is not lower by more than a standard deviation",
-        tuple(findings),
-    )
+    what = f"{sum(better)} of the {len(better)} policies whose D_group it reaches, of {len(other)}"
+    return what, bool(better) and all(better)
