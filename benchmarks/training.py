@@ -49,7 +49,7 @@ def simulated_set() -> None:
     for draw in (1, 0, 2):
         data = simulated(seed=draw)
         rows = []
-        options = {"batch": 0, "epochs": 300, "lr": 0.1, "standardise": False}
+        options = {"batch": 0, "epochs": 300, "lr": 0.1, "final_lr": 0.01, "standardise": False}
         for policy in sweep("fair-pg-rank", data, lambdas=LAMBDAS, **options):
             theta, found = policy.model.parameters["theta"], measured(policy, data)
             rows.append((theta[1] / theta[0], found[NDCG], found["D_group"]))

@@ -263,6 +263,28 @@ def test_individual_disparity_falls_with_lambda():
     assert values[1] < values[0] / 2
 
 
+def test_the_learning_rate_falls_to_its_share():
+    """With an even gradient every step of Adam is as long as the rate: 1, .75, .5, .25, and .25 from then on."""
+    parameters, lengths = {"theta": np.zeros(1)}, []
+    optimiser = Adam(lr=1.0, final_lr=0.25, of=4)
+    for _ in range(6):
+        before = parameters["theta"].copy()
+        optimiser.step(parameters, {"theta": np.ones(1)})
+        lengths.append(float((before - parameters["theta"])[0]))
+    np.testing.assert_allclose(lengths, [1, 0.75, 0.5, 0.25, 0.25, 0.25], rtol=1e-6)
+
+
+def test_a_falling_rate_comes_to_rest_at_a_kink():
+    """Where D_group has a kink a rate that stays the same ends at another place for every seed."""
+    data = simulated(queries=20, seed=1)
+    options = {"lambdas": [25], "seeds": [0, 1], "batch": 0, "epochs": 150, "lr": 0.1, "standardise": False}
+    apart = {}
+    for share in (1.0, 0.0):
+        first, second = sweep("fair-pg-rank", data, final_lr=share, **options)
+        apart[share] = np.abs(first.model.parameters["theta"] - second.model.parameters["theta"]).max()
+    assert apart[0.0] < 0.01 < apart[1.0]
+
+
 def test_german_credit_reader(tmp_path):
     path = tmp_path / "german.data"
     rng = np.random.default_rng(0)

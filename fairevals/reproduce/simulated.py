@@ -40,7 +40,7 @@ WHOLE = Recipe(
         LP: (0.0, 0.1, 0.2, 1.0, 10.0, 100.0),
         DELTR: (0.0, 1.0, 10.0, 100.0, 1e3, 1e4, 1e5, 1e6),
     },
-    {"batch": 0, "epochs": 300, "lr": 0.1, "standardise": False},
+    {"batch": 0, "epochs": 300, "lr": 0.1, "final_lr": 0.01, "standardise": False},
     25,
 )
 QUICK = Recipe(

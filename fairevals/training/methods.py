@@ -63,7 +63,9 @@ def train_policy(
     if settings.method in ("ridge", "lp"):
         return TrainedPolicy(settings, fit_ridge(train, settings.alpha), standardiser, train.groups)
     model = make_model(settings.model, features, settings.dropout, settings.seed)
-    optimiser = Adam(settings.lr, (settings.beta1, settings.beta2), settings.weight_decay)
+    steps = settings.epochs * -(-len(train) // (settings.batch or len(train))) if len(train) else 0
+    betas = (settings.beta1, settings.beta2)
+    optimiser = Adam(settings.lr, betas, settings.weight_decay, settings.final_lr, steps)
     fitted = fit(
         Learner(model, optimiser),
         make_loss(settings, train),

@@ -48,6 +48,7 @@ class Settings:
     batch: int = _setting(1, "topics a step; 0: all", 0)
     patience: int = _setting(5, "epochs without gain on validation data before training ends; 0: never", 0)
     lr: float = _setting(0.001, "learning rate of Adam", 0)
+    final_lr: float = _setting(1.0, "share of the learning rate that is left at the last step", 0, 1)
     beta1: float = _setting(0.9, "Adam's decay of the mean of gradients", 0, 1)
     beta2: float = _setting(0.999, "Adam's decay of the mean of their squares", 0, 1)
     weight_decay: float = _setting(0.0, "L2 penalty", 0)
