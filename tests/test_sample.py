@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import csv
 import math
+import os
+import shutil
+import subprocess
+import sys
 import tomllib
 import warnings
 from collections import Counter, defaultdict
@@ -280,6 +284,27 @@ def test_a_trained_run_ranks_all_pages_of_all_topics(folder: Path, tag: str) -> 
         assert len({doc for _, doc in ranking}) == len(ranking)
         assert ranking == sorted(ranking, reverse=True)
     assert mean_ndcg(run, read_qrels(folder)) > 0.6
+
+
+def test_the_trained_runs_are_what_their_commands_give(tmp_path: Path) -> None:
+    """The comment in runs/README.md, run as it stands; another machine may differ in the last digits."""
+    shutil.copytree(TOP / "qrels", tmp_path / "qrels")
+    (tmp_path / "runs").mkdir()
+    comment = (TOP / "runs" / "README.md").read_text(encoding="utf-8").split("-->")[0]
+    commands = [line for line in comment.splitlines() if line.startswith("fairevals ")]
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    done = subprocess.run(
+        ["bash", "-ec", "\n".join(commands)],
+        cwd=tmp_path,
+        env={**os.environ, "PATH": path},
+        capture_output=True,
+    )
+    assert done.returncode == 0, done.stderr
+    for tag in TRAINED:
+        now, then = read_run(tmp_path, tag), read_run(TOP, tag)
+        for topic, ranking in then.items():
+            scores = {doc: score for score, doc in ranking}
+            assert {doc: score for score, doc in now[topic]} == pytest.approx(scores, abs=1e-3)
 
 
 def test_the_fair_policy_is_fairer_than_the_useful_one() -> None:
