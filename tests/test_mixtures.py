@@ -7,6 +7,7 @@ import pytest
 
 from fairevals.attention import parse_attention
 from fairevals.policy import exact
+from fairevals.policy.chunks import ringing
 from fairevals.policy.mixtures import mixture_of
 from fairevals.policy.nodes import lay_grid
 from fairevals.policy.plackett_luce import PlackettLuce
@@ -52,8 +53,8 @@ def test_the_mixture_and_the_count_agree_node_by_node(attention, spread):
     scores = np.pad(spread * rng.normal(size=(3, 30)), ((0, 0), (0, 3)), constant_values=-np.inf)
     weights, cotangent = model.weights(33), rng.normal(size=(3, 33))
     grid = lay_grid(scores, weights, 1, 1e-10)
-    counted = list(exact.ringing(grid))
-    mixed = list(exact.ringing(grid, partial(mixture_of, model, tolerance=1e-11)))
+    counted = list(ringing(grid))
+    mixed = list(ringing(grid, partial(mixture_of, model, tolerance=1e-11)))
     assert all(chunk.mixture is None for chunk in counted)
     assert all(chunk.mixture is not None for chunk in mixed)
     by_count, by_mixture = (exact.exposure(grid, chunks, weights) for chunks in (counted, mixed))
@@ -80,7 +81,7 @@ def test_a_cutoff_is_counted_and_shorter_topics_beside_it_are_not():
     # A mixture goes on beyond the cutoff: a topic that is cut off must not take it.
     scores = np.array([[0.3, -0.2, 0.1, 0.0], [0.5, 0.0, -np.inf, -np.inf]])
     grid = lay_grid(scores, np.ones(2), 1, 1e-9)
-    chunks = list(exact.ringing(grid, partial(mixture_of, parse_attention("uniform"), tolerance=1e-9)))
+    chunks = list(ringing(grid, partial(mixture_of, parse_attention("uniform"), tolerance=1e-9)))
     taken = {int(t): c.mixture is not None for c in chunks for t in grid.topic[c.blocks]}
     assert taken == {0: False, 1: True}
     value = PlackettLuce(scores).exposure("uniform", k=2).value

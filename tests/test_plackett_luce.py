@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from fairevals.attention import parse_attention
-from fairevals.policy import exact, nodes, plackett_luce
+from fairevals.policy import chunks, counts, nodes, plackett_luce
 from fairevals.policy.plackett_luce import PlackettLuce
 
 RNG = np.random.default_rng(20240501)
@@ -384,9 +384,10 @@ def test_a_topic_is_computed_alike_in_every_batch(topics, k, extra, small_pieces
 
     with pytest.MonkeyPatch.context() as patch:
         if small_pieces:
-            patch.setattr(exact, "_BUDGET", 500)
-            patch.setattr(exact, "_MOST", 1000)
-            patch.setattr(exact, "_LITTLE", 0)
+            patch.setattr(chunks, "_BUDGET", 500)
+            patch.setattr(counts, "_BUDGET", 500)
+            patch.setattr(counts, "_MOST", 1000)
+            patch.setattr(chunks, "_LITTLE", 0)
             patch.setattr(nodes, "_SLAB", 100)
             patch.setattr(plackett_luce, "_SLAB", 100)
         batch = list(everything(padded(topics, extra), k, generators(len(topics))))

@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike
 
 from fairevals.attention import Attention, AttentionLike, parse_attention
 from fairevals.policy import exact
+from fairevals.policy.chunks import Chunk, ringing
 from fairevals.policy.estimate import Estimate
 from fairevals.policy.mixtures import mixture_of
 from fairevals.policy.nodes import Grid, lay_grid
@@ -249,7 +250,7 @@ class PlackettLuce:
 
     def _ringing(
         self, model: Attention, k: int, tolerance: float, margin: float = 1.0
-    ) -> tuple[Floats, Grid, Iterator[exact.Chunk]]:
+    ) -> tuple[Floats, Grid, Iterator[Chunk]]:
         """Weights of the ranks, the quadrature nodes for them, and what happens there."""
         if model.looks_at_grades:
             raise ValueError(
@@ -261,10 +262,10 @@ class PlackettLuce:
         allowed = tolerance / margin
         if model.monotone_from != 1:
             grid = lay_grid(self._scores, weights, model.monotone_from, allowed)
-            return weights, grid, exact.ringing(grid)
+            return weights, grid, ringing(grid)
         grid = lay_grid(self._scores, weights, 1, (1.0 - _MIXTURE_SHARE) * allowed)
         mixture_for = partial(mixture_of, model, tolerance=_MIXTURE_SHARE * allowed)
-        return weights, grid, exact.ringing(grid, mixture_for)
+        return weights, grid, ringing(grid, mixture_for)
 
     def _sampled_exposure(
         self, model: Attention, k: int, samples: int, rng: Randomness, grades: ArrayLike | None
