@@ -20,6 +20,7 @@ os.environ.setdefault(
 
 import numpy as np
 
+from fairevals.measures.ndcg import discounted_cumulative_gain
 from fairevals.training import (
     Dataset,
     Settings,
@@ -45,12 +46,13 @@ def measured(policy: TrainedPolicy, data: Dataset) -> dict[str, float]:
 
 
 def simulated_set() -> None:
+    from fairevals.reproduce.simulated import WHOLE
+
     print("Simulated set, full-batch exact: theta2/theta1, nDCG, D_group for lambda = 0, 1, 5, 10, 25")
     for draw in (1, 0, 2):
         data = simulated(seed=draw)
         rows = []
-        options = {"batch": 0, "epochs": 300, "lr": 0.1, "final_lr": 0.01, "standardise": False}
-        for policy in sweep("fair-pg-rank", data, lambdas=LAMBDAS, **options):
+        for policy in sweep("fair-pg-rank", data, lambdas=LAMBDAS, **WHOLE.training):
             theta, found = policy.model.parameters["theta"], measured(policy, data)
             rows.append((theta[1] / theta[0], found[NDCG], found["D_group"]))
             print(
@@ -90,10 +92,9 @@ def ndcg_at_10(scores: Floats, data: Dataset, gain: Callable[[Floats], Floats]) 
     found = []
     for t, ranking in enumerate(greedy_rankings(scores, data)):
         gains = gain(data.grades[data.starts[t] : data.starts[t + 1]])
-        discount = 1 / np.log2(np.arange(2, min(10, gains.size) + 2))
-        best = np.sort(gains)[::-1][:10] @ discount
+        best = discounted_cumulative_gain(np.sort(gains)[::-1][:10])
         if best > 0:
-            found.append(gains[ranking][:10] @ discount / best)
+            found.append(discounted_cumulative_gain(gains[ranking][:10]) / best)
     return float(np.mean(found))
 
 

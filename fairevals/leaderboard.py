@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 
 from fairevals.io.out import Cell, Table, number
+from fairevals.measures.base import Direction
 from fairevals.scores import ALL, Mean, Scores
 
 
@@ -32,9 +33,26 @@ def _span(numbers: Sequence[int]) -> str:
     return str(numbers[0]) if len(set(numbers)) == 1 else f"{min(numbers)}–{max(numbers)}"
 
 
-def _with_se(value: float, se: float, places: int) -> Cell:
-    """A value, and ± its standard error where it was sampled."""
-    return value if math.isnan(se) else f"{number(value, places)} ±{number(se, places)}"
+def with_se(value: float, se: float | None, places: int) -> Cell:
+    """A value, and ± its standard error where it was sampled.
+
+    >>> with_se(0.25, 0.01, 2), with_se(0.25, None, 2)
+    ('0.25 ±0.01', 0.25)
+    """
+    return value if se is None or math.isnan(se) else f"{number(value, places)} ±{number(se, places)}"
+
+
+def best_of(values: Sequence[float], direction: Direction, places: int) -> list[bool]:
+    """Which of several values are the best: all that are printed as the best is, for equal as printed is equal to the
+    reader. None if there is only one value, or none that is defined.
+
+    >>> from fairevals.measures.base import HIGHER
+    >>> best_of([0.5, 0.50001, float("nan"), 0.3], HIGHER, 4)
+    [True, True, False, False]
+    """
+    costs = [round(float(direction.cost(value)), places) for value in values]
+    best = min((cost for cost in costs if not math.isnan(cost)), default=math.inf)
+    return [len(costs) > 1 and cost == best < math.inf for cost in costs]
 
 
 def leaderboard(scores: Scores, places: int = 4) -> Table:
@@ -43,21 +61,16 @@ def leaderboard(scores: Scores, places: int = 4) -> Table:
         [scores.mean(r, m) for m in range(len(scores.measures))] for r in range(len(scores.runs))
     ]
 
-    def cost(r: int, m: int) -> float:
-        found = float(scores.measures[m].direction.cost(means[r][m].value))
+    def cost(r: int) -> float:
+        found = float(scores.measures[0].direction.cost(means[r][0].value))
         return math.inf if math.isnan(found) else found
 
-    order = sorted(range(len(scores.runs)), key=lambda r: (cost(r, 0), scores.runs[r]))
-    rows, marked = [], set()
-    for place, r in enumerate(order):
-        row: list[Cell] = [scores.runs[r]]
-        for m in range(len(scores.measures)):
-            # Equal as printed is equal to the reader: all of them are marked.
-            best = min(round(cost(other, m), places) for other in order)
-            if len(order) > 1 and round(cost(r, m), places) == best < math.inf:
-                marked.add((place, m + 1))
-            row.append(_with_se(means[r][m].value, means[r][m].se, places))
-        rows.append(tuple(row))
+    order = sorted(range(len(scores.runs)), key=lambda r: (cost(r), scores.runs[r]))
+    rows = [(scores.runs[r], *(with_se(mean.value, mean.se, places) for mean in means[r])) for r in order]
+    marked: set[tuple[int, int]] = set()
+    for m, measure in enumerate(scores.measures):
+        best = best_of([means[r][m].value for r in order], measure.direction, places)
+        marked |= {(place, m + 1) for place, marks in enumerate(best) if marks}
     columns = [[mean[m] for mean in means] for m in range(len(scores.measures))]
     footer = (
         ("topics", *(_span([mean.topics for mean in column]) for column in columns)),
@@ -73,10 +86,10 @@ def topic_table(scores: Scores, places: int = 4) -> Table:
     for r, run in enumerate(scores.runs):
         for t, topic in enumerate(scores.topics):
             values = (
-                _with_se(float(scores.values[r, m, t]), float(scores.se[r, m, t]), places)
+                with_se(float(scores.values[r, m, t]), float(scores.se[r, m, t]), places)
                 for m in range(len(scores.measures))
             )
             rows.append((run, topic, *values))
         means = [scores.mean(r, m) for m in range(len(scores.measures))]
-        rows.append((run, "all", *(_with_se(mean.value, mean.se, places) for mean in means)))
+        rows.append((run, "all", *(with_se(mean.value, mean.se, places) for mean in means)))
     return Table(("run", "topic", *(f"{m} {m.direction.arrow}" for m in scores.measures)), tuple(rows))

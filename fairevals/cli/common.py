@@ -8,7 +8,7 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from fairevals.errors import UsageError, shown
 
@@ -121,6 +121,14 @@ def executor_of(args: argparse.Namespace) -> AbstractContextManager[Executor | N
     from fairevals.ecosystem.cluster import connected
 
     return connected(args.dask)
+
+
+def add_folder(
+    group: Any, contents: str, force: str = "write into a folder that has other things in it, too"
+) -> None:
+    """-o for a folder, and --force."""
+    group.add_argument("-o", "--output", required=True, metavar="DIR", help=f"folder for {contents}")
+    group.add_argument("--force", action="store_true", help=force)
 
 
 def add_jobs(parser: argparse.ArgumentParser) -> None:

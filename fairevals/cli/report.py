@@ -51,16 +51,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
     common.add_policy(parser)
     common.add_jobs(parser)
-    group = parser.add_argument_group("output")
-    group.add_argument(
-        "-o",
-        "--output",
-        required=True,
-        metavar="DIR",
-        help="folder for index.html, scores.csv, report.json and figures/; an earlier report there is replaced",
-    )
-    group.add_argument(
-        "--force", action="store_true", help="write into a folder that has other things in it, too"
+    common.add_folder(
+        parser.add_argument_group("output"),
+        "index.html, scores.csv, report.json and figures/; an earlier report there is replaced",
     )
 
 

@@ -31,17 +31,10 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--quick", action="store_true", help="as little as shows that it works; no claim is judged by that"
     )
     common.add_jobs(parser)
-    group = parser.add_argument_group("output")
-    group.add_argument(
-        "-o",
-        "--output",
-        required=True,
-        metavar="DIR",
-        help="folder for index.html, the csv files, reproduction.json and figures/; an earlier reproduction there is "
+    common.add_folder(
+        parser.add_argument_group("output"),
+        "index.html, the csv files, reproduction.json and figures/; an earlier reproduction there is "
         "replaced",
-    )
-    group.add_argument(
-        "--force", action="store_true", help="write into a folder that has other things in it, too"
     )
 
 

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import argparse
-import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from fairevals.cli.common import add_jobs, progress, say, whole
+from fairevals.cli.common import add_folder, add_jobs, progress, say, whole
 
 if TYPE_CHECKING:
     from fairevals.training import Dataset, SummaryRow
@@ -40,14 +39,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     data.add_argument("--test", metavar="F", help="test data")
     add_groups(data)
     out = parser.add_argument_group("output")
-    out.add_argument(
-        "-o",
-        "--output",
-        required=True,
-        metavar="DIR",
-        help="folder for the policies, summary.csv and learning.svg",
-    )
-    out.add_argument("--force", action="store_true", help="write into a folder that is not empty")
+    add_folder(out, "the policies, summary.csv and learning.svg", "write into a folder that is not empty")
     out.add_argument(
         "--eval-samples",
         type=whole(2),
@@ -65,16 +57,10 @@ def configure(parser: argparse.ArgumentParser) -> None:
     kinds: dict[str, Any] = {"float": float, "int": whole(0), "str": str}
     for f in Settings.fields():
         option = f"--{f.name.replace('_', '-')}"
-        if f.name == "standardise":
+        if f.type == "bool":
             group.add_argument(
-                "--no-standardise",
-                dest="standardise",
-                action="store_false",
-                default=None,
-                help="take features as they are",
+                option, action=argparse.BooleanOptionalAction, default=None, help=f.metadata["meaning"]
             )
-        elif f.name == "relative":
-            group.add_argument(option, action="store_true", default=None, help=f.metadata["meaning"])
         elif f.name != "lam":
             choices = f.metadata["of"] or None
             group.add_argument(
@@ -198,22 +184,20 @@ def with_groups(data: list[Dataset], args: argparse.Namespace) -> list[Dataset]:
 
 def _table(rows: list[SummaryRow], split: str) -> str:
     """Marked as a leaderboard is, but in the order of the sweep: by λ and seed."""
-    from fairevals.io.out import Table, number, render
+    from fairevals.io.out import Table, render
+    from fairevals.leaderboard import best_of, with_se
     from fairevals.report.trained import direction_of
 
     found = {(row.policy, row.measure): row for row in rows if row.split == split}
     policies, measures = (list(dict.fromkeys(names)) for names in zip(*found, strict=True))
-
-    def cell(row: SummaryRow) -> float | str:
-        return row.value if row.se is None else f"{number(row.value, PLACES)} ±{number(row.se, PLACES)}"
-
     marked: set[tuple[int, int]] = set()
     for column, measure in enumerate(measures, 1):
         values = [found[policy, measure].value for policy in policies]
-        # Equal as printed is equal to the reader; what is undefined is never the best.
-        costs = [round(float(direction_of(measure).cost(value)), PLACES) for value in values]
-        best = min((cost for cost in costs if not math.isnan(cost)), default=math.nan)
-        marked |= {(r, column) for r, cost in enumerate(costs) if cost == best and len(policies) > 1}
+        best = best_of(values, direction_of(measure), PLACES)
+        marked |= {(place, column) for place, marks in enumerate(best) if marks}
     heads = (f"{measure} {direction_of(measure).arrow}" for measure in measures)
-    cells = tuple((policy, *(cell(found[policy, m]) for m in measures)) for policy in policies)
+    cells = tuple(
+        (policy, *(with_se(row.value, row.se, PLACES) for row in (found[policy, m] for m in measures)))
+        for policy in policies
+    )
     return render(Table((f"policy ({split})", *heads), cells, frozenset(marked)), "table", PLACES)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Sequence
 from functools import cache
 from typing import TYPE_CHECKING, Any
@@ -11,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from fairevals.errors import counted, shown
-from fairevals.report.board import PLACES, Board
+from fairevals.report.board import Board
 from fairevals.report.gather import Report
 from fairevals.report.glossary import WORDS, terms
 from fairevals.report.html import content_policy, environment, own_text
@@ -20,70 +19,17 @@ from fairevals.report.record import plain
 from fairevals.report.roles import role
 from fairevals.report.style import data_uri, labels
 from fairevals.report.topics import drivers, tipping
+from fairevals.report.words import breakable, number, p_value, signed, size_of
 from fairevals.stats import description
 
 if TYPE_CHECKING:
     from jinja2 import Environment
-    from markupsafe import Markup
 
 MOST_VALUES = 200_000
 """So many per-topic values are put into the page; the rest is in scores.csv."""
 NAME, LONG = 60, 200
 """How much of a name is written out; the leaderboard has all of it as a tooltip."""
 DRIVERS = 8
-
-
-def number(value: float | None, places: int = PLACES) -> str:
-    """A number for people: a real minus sign, a dash where there is none.
-
-    >>> number(-0.25, 2), number(float("nan")), number(-0.00001)
-    ('−0.25', '–', '0.0000')
-    """
-    if value is None or math.isnan(value):
-        return "–"
-    text = f"{value:.{places}f}"
-    return text.replace("-", "−") if float(text) else text.replace("-", "")
-
-
-def signed(value: float | None, places: int = PLACES) -> str:
-    """The same with a plus sign.
-
-    >>> signed(0.25, 2), signed(-0.25, 2), signed(0.0, 2)
-    ('+0.25', '−0.25', '0.00')
-    """
-    text = number(value, places)
-    return text if value is None or math.isnan(value) or value <= 0 or not float(text) else f"+{text}"
-
-
-def p_value(p: float) -> str:
-    """A p-value, never printed as 0.
-
-    >>> p_value(0.00001), p_value(0.0312), p_value(float("nan"))
-    ('<0.001', '0.031', '–')
-    """
-    return "<0.001" if p < 0.001 else number(p, 3)
-
-
-def size_of(count: int) -> str:
-    """Bytes for people.
-
-    >>> size_of(12), size_of(160272)
-    ('12 B', '160 kB')
-    """
-    return (
-        f"{count} B" if count < 1000 else f"{count / 1000:.0f} kB" if count < 1e6 else f"{count / 1e6:.1f} MB"
-    )
-
-
-def breakable(name: str) -> Markup:
-    """A measure's name that may be broken before its parameters and its cutoff.
-
-    >>> breakable("GF(attr='<b>')@20")
-    Markup('GF<wbr>(attr=&#39;&lt;b&gt;&#39;)<wbr>@20')
-    """
-    from markupsafe import Markup
-
-    return Markup("<wbr>").join(part for part in re.split(r"(?=[(@])|(?<=,)", name) if part)
 
 
 @cache

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from fairevals.errors import UsageError
 from fairevals.measures.disparity import TIE, group_disparity
 from fairevals.reproduce.curves import exposures, mean_ndcg
 from fairevals.training import Block, Dataset, TrainedPolicy
+from fairevals.training.data import no_groups
 from fairevals.training.disparities import group_with_gradient
 from fairevals.typing import Floats
 
@@ -113,5 +113,5 @@ def tied(data: Dataset) -> tuple[int, int, int]:
 def _with_groups(data: Dataset) -> tuple[Block, Floats]:
     block = data.block(range(len(data)))
     if block.membership is None:
-        raise UsageError("D_group needs groups")
+        raise no_groups("D_group")
     return block, block.membership

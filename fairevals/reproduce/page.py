@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from fairevals.errors import shown
 from fairevals.io.out import Cell
 from fairevals.report.html import content_policy, environment, own_text
-from fairevals.report.page import number
 from fairevals.report.style import data_uri
+from fairevals.report.words import number
 from fairevals.reproduce.parts import AGREES, DISAGREES, Reproduction
 
 _OWN = """

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from fairevals.io.out import Table
-from fairevals.report.page import number
 from fairevals.report.style import COLOURS, INK, MARKERS, band, styled
+from fairevals.report.words import number
 from fairevals.reproduce.parts import Drawing
 from fairevals.reproduce.rewards_points import (
     ALONG,

@@ -22,6 +22,11 @@ _CELLS = 1 << 22
 """Numbers in the features of a block that is made only to look at all topics once."""
 
 
+def no_groups(what: str) -> UsageError:
+    """What to say where something cannot be done without groups."""
+    return UsageError(f"{what} needs groups: give a table of groups, or a feature that tells them")
+
+
 @dataclass(frozen=True)
 class Block:
     """Some topics, padded to the longest: what losses and estimators see."""

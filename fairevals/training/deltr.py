@@ -9,8 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from fairevals.errors import UsageError
-from fairevals.training.data import Block
+from fairevals.training.data import Block, no_groups
 from fairevals.training.listnet import cross_entropy_with_gradient, softmax
 from fairevals.typing import Floats
 
@@ -37,7 +36,7 @@ class DeltrLoss:
     def unfairness_with_gradient(self, scores: Floats, block: Block) -> tuple[Floats, Floats]:
         """U and its gradient by the scores."""
         if block.membership is None:
-            raise UsageError("deltr needs groups: give a table of groups, or a feature that tells them")
+            raise no_groups("deltr")
         protected = block.membership[..., self.protected]
         rest = block.membership.sum(axis=-1) - protected
         sizes = rest.sum(axis=1, keepdims=True), protected.sum(axis=1, keepdims=True)

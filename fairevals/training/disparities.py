@@ -8,6 +8,7 @@ import numpy as np
 
 from fairevals.errors import UsageError
 from fairevals.measures.disparity import TIE
+from fairevals.training.data import no_groups
 from fairevals.typing import Floats
 
 DISPARITIES = ("D_group", "D_ind")
@@ -30,7 +31,7 @@ def disparity_with_gradient(
     if kind != "D_group":
         raise UsageError(f"unknown disparity {kind!r}; known are {', '.join(DISPARITIES)}")
     if membership is None:
-        raise UsageError("D_group needs groups: give a table of groups, or a feature that tells them")
+        raise no_groups("D_group")
     return group_with_gradient(exposure, merits, membership, ties)
 
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from fairevals.errors import UsageError, shown
 from fairevals.training.bandit_rank import BanditRankLoss
-from fairevals.training.data import Dataset, Standardiser
+from fairevals.training.data import Dataset, Standardiser, no_groups
 from fairevals.training.deltr import DeltrLoss
 from fairevals.training.fit import Epoch, Loss, fit
 from fairevals.training.listnet import ListNetLoss
@@ -52,9 +52,7 @@ def train_policy(
         settings.method == "fair-pg-rank" and settings.disparity == "D_group" and settings.lam > 0
     )
     if needs_groups and train.membership is None:
-        raise UsageError(
-            f"{settings.method} needs groups: give a table of groups, or a feature that tells them"
-        )
+        raise no_groups(settings.method)
     train = settings.prepared(train)
     valid = None if valid is None else settings.prepared(valid)
     features = train.features.shape[1]
@@ -107,7 +105,7 @@ def make_loss(settings: Settings, data: Dataset) -> Loss:
 def protected_group(name: str, data: Dataset) -> int:
     """The number of the group of that name; without a name, of the one with the fewest documents."""
     if data.membership is None:
-        raise UsageError("deltr needs groups: give a table of groups, or a feature that tells them")
+        raise no_groups("deltr")
     if not name:
         return int(np.argmin(data.membership.sum(axis=0)))
     if name not in data.groups:

@@ -14,7 +14,8 @@ import numpy as np
 
 from fairevals.errors import FairevalsError, InputError, Place, UsageError, shown
 from fairevals.io.letor import MOST_FEATURES
-from fairevals.training.data import Dataset, Standardiser
+from fairevals.io.streams import written_bytes
+from fairevals.training.data import Dataset, Standardiser, no_groups
 from fairevals.training.lp import birkhoff, fair_ranking
 from fairevals.training.models import MODELS, Model, log_sigmoid
 from fairevals.training.settings import Settings
@@ -73,7 +74,7 @@ class TrainedPolicy:
     def programmes(self, data: Dataset) -> Iterator[Floats]:
         """For `lp`: P(document at rank) of each topic."""
         if data.membership is None:
-            raise UsageError("lp needs groups: give a table of groups, or a feature that tells them")
+            raise no_groups("lp")
         grades = self.predict(data)
         for start, stop in zip(data.starts[:-1].tolist(), data.starts[1:].tolist(), strict=True):
             settings = self.settings
@@ -99,15 +100,16 @@ def save_policy(policy: TrainedPolicy, folder: str | os.PathLike[str]) -> None:
             np.lib.format.write_array(member, np.asarray(value, dtype=np.float64), allow_pickle=False)
             archive.writestr(zipfile.ZipInfo(f"{name}.npy"), member.getvalue())
     path = Path(folder)
-    path.mkdir(parents=True, exist_ok=True)
-    _write_bytes(path / "model.npz", buffer.getvalue())
+    with written_bytes(path / "model.npz") as file:
+        file.write(buffer.getvalue())
     config = {
         "format": FORMAT,
         "features": policy.model.features,
         "groups": list(policy.groups),
         "settings": policy.settings.record(),
     }
-    _write_bytes(path / "config.json", (json.dumps(config, indent=2, ensure_ascii=False) + "\n").encode())
+    with written_bytes(path / "config.json") as file:
+        file.write((json.dumps(config, indent=2, ensure_ascii=False) + "\n").encode())
 
 
 def load_policy(folder: str | os.PathLike[str]) -> TrainedPolicy:
@@ -184,13 +186,3 @@ def _read_arrays(path: Path, wanted: dict[str, tuple[int, ...]]) -> dict[str, Fl
             place, f"no readable arrays ({shown(str(error))})", "a model.npz of this program"
         ) from None
     return found
-
-
-def _write_bytes(path: Path, data: bytes) -> None:
-    temporary = path.with_name(f".{path.name}.part")
-    try:
-        temporary.write_bytes(data)
-        temporary.replace(path)
-    except BaseException:
-        temporary.unlink(missing_ok=True)
-        raise
