@@ -36,9 +36,9 @@ with atheris.instrument_imports(include=["fairevals", "tomllib"]) if atheris els
     from fairevals.io import qrels as qrels_files
     from fairevals.io import runs as run_files
     from fairevals.io.check import Rules, check_run
-    from fairevals.io.groups import read_target_file
     from fairevals.io.letor import read_letor
     from fairevals.io.streams import Source
+    from fairevals.io.targets import read_target_file
     from fairevals.io.task import AttributeSpec, Task, read_task
 
 SLOW = 10.0

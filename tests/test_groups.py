@@ -19,9 +19,10 @@ from hypothesis import strategies as st
 from fairevals.collection.groups import Attribute, load_attribute
 from fairevals.errors import InputError, InputWarning, Place, UsageError
 from fairevals.ids import Ids
-from fairevals.io.groups import checked_target, read_memberships, read_target_file, shares
+from fairevals.io.groups import read_memberships, shares
 from fairevals.io.qrels import QrelsColumns, columns_of_frame, read_columns
 from fairevals.io.streams import Source
+from fairevals.io.targets import checked_target, read_target_file
 from fairevals.io.task import AttributeSpec, read_task
 
 GROUPS = ("low", "mid", "high")

@@ -14,14 +14,13 @@ from fairevals.errors import InputError, Place, UsageError, shown
 from fairevals.ids import Ids, Index
 from fairevals.io.groups import (
     MembershipColumns,
-    checked_target,
     collect,
     entries_of_dict,
     entries_of_frame,
     group_names,
     read_memberships,
-    read_target_file,
 )
+from fairevals.io.targets import checked_target, read_target_file
 from fairevals.io.task import DIVERGENCES, KINDS, AttributeSpec
 from fairevals.typing import Bools, Floats, Ints
 

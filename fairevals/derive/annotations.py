@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from fairevals.errors import InputError, Place, shown
-from fairevals.io.groups import table
+from fairevals.io.delimited import table
 from fairevals.io.streams import Source
 
 COLUMNS = ("topic", "doc", "entity", "annotator")

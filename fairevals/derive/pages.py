@@ -17,7 +17,7 @@ import numpy as np
 from fairevals.derive.annotations import Annotation, Annotations
 from fairevals.errors import InputError, InputWarning, Place, shown
 from fairevals.io.decimals import NUMBER
-from fairevals.io.groups import names
+from fairevals.io.delimited import names
 from fairevals.io.task import AttributeSpec, Task
 from fairevals.typing import Floats, Ints
 

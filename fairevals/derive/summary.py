@@ -11,7 +11,7 @@ import numpy as np
 from fairevals.derive.agreement import cohen_kappa, krippendorff_alpha
 from fairevals.derive.pages import Derived
 from fairevals.errors import shown
-from fairevals.io.groups import names
+from fairevals.io.delimited import names
 
 
 @dataclass(frozen=True)

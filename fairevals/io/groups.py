@@ -1,4 +1,4 @@
-"""Memberships of documents in the groups of an attribute, and targets: files in, checked to the line.
+"""Memberships of documents in the groups of an attribute: files in, checked to the line.
 
 Two formats of memberships: NTCIR's `topic doc p1 … pC`, a line a document, and a long table (csv or tsv)
 whose header names the columns `[topic,] doc, group [, weight]`, a line for each group of a document.
@@ -9,18 +9,17 @@ from __future__ import annotations
 import csv
 import math
 import os
-import re
-import warnings
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fairevals.errors import InputError, InputWarning, Place, shown
+from fairevals.errors import InputError, Place, shown
 from fairevals.ids import Ids, Index, numbered
 from fairevals.io.decimals import NUMBER, parse_decimals
+from fairevals.io.delimited import names, split_line, table, text_of
 from fairevals.io.streams import Source
 from fairevals.io.task import AttributeSpec
 from fairevals.io.tokens import Irregular, tokenise
@@ -33,8 +32,6 @@ LONG_COLUMNS = ("topic", "doc", "group", "weight")
 LONG = "columns doc and group, perhaps topic and weight"
 TOLERANCE = 1e-4
 """How far from 1 the sum of a target may be: probabilities printed with four places or more are within it."""
-
-_CONTROL = re.compile(rb"[\x00-\x08\x0b-\x1f]")
 
 
 @dataclass(frozen=True)
@@ -79,20 +76,11 @@ def _proper(weights: Floats) -> Bools:
     return proper
 
 
-def _number(text: str | bytes) -> float:
+def number_of(text: str | bytes) -> float:
     """The number that a text is; NaN if it is none, or none that is finite."""
     raw = text.encode() if isinstance(text, str) else text
     value = float(raw) if NUMBER.fullmatch(raw) else math.nan
     return value if math.isfinite(value) else math.nan
-
-
-def names(groups: Iterable[str], most: int = 12) -> str:
-    """A list of names for a message: short, and safe to print."""
-    first = list(islice(groups, most + 1))
-    return ", ".join(map(shown, first[:most])) + (", …" if len(first) > most else "")
-
-
-# Memberships -----------------------------------------------------------------
 
 
 def read_memberships(spec: AttributeSpec) -> MembershipColumns:
@@ -116,7 +104,7 @@ def is_long(source: Source) -> bool:
     """Whether a file's first line is the header of a long table."""
     head = source.head()
     try:
-        header = _split(head[0].decode()) if head else []
+        header = split_line(head[0].decode()) if head else []
     except (UnicodeDecodeError, csv.Error):
         return False
     return {"doc", "group"} <= set(header)
@@ -171,13 +159,13 @@ def _explain(source: Source, groups: Sequence[str]) -> None:
         parts = line.split()
         if not parts:
             continue
-        _text(line, place)
+        text_of(line, place)
         if len(parts) != 2 + len(groups):
             # Perhaps it was meant as a table, and its header is wrong.
             expected = _ntcir(groups) + (f", or a table with {LONG}" if first else "")
             raise InputError(place, f"{len(parts)} columns: {shown(line)!r}", expected)
         first = False
-        values = [_number(part) for part in parts[2:]]
+        values = [number_of(part) for part in parts[2:]]
         for part, value in zip(parts[2:], values, strict=True):
             if not value >= 0:
                 raise InputError(place, f"membership {shown(part)!r}", "a number of at least 0")
@@ -222,7 +210,7 @@ def collect(
             raise InputError(
                 Place(name, line), f"the unknown group {shown(group)!r}", f"one of {names(groups)}"
             )
-        weight = _number(given) if isinstance(given, str) else float(given)
+        weight = number_of(given) if isinstance(given, str) else float(given)
         if not 0 <= weight < math.inf:
             raise InputError(Place(name, line), f"weight {shown(str(given))!r}", "a number of at least 0")
         key = (topics.setdefault(topic, len(topics)) if by_topic else 0, doc)
@@ -298,118 +286,3 @@ def group_names(path: str | os.PathLike[str]) -> list[str]:
     """The names of the groups in a long table, sorted."""
     _, header, rows = table(Source.of(path), ("doc", "group"), known=LONG_COLUMNS)
     return sorted({row[header.index("group")] for _, row in rows})
-
-
-# Targets ---------------------------------------------------------------------
-
-
-def checked_target(values: Sequence[float], groups: Sequence[str], place: Place) -> tuple[float, ...]:
-    """A target as shares that sum to 1; an error unless there is one for each group and they almost do.
-
-    Where the sum was not 1 (by more than 1e-12), an `InputWarning` says that it was normalised.
-    """
-    if len(values) != len(groups):
-        raise InputError(place, f"a target of {len(values)} numbers", f"{len(groups)}, one for each group")
-    for value in values:
-        if not 0 <= value < math.inf:
-            raise InputError(place, f"{value!r} in a target", "numbers of at least 0")
-    total = math.fsum(values)
-    if abs(total - 1) > TOLERANCE:
-        raise InputError(place, f"a target that sums to {total:.10g}", f"1 (within {TOLERANCE:g})")
-    if abs(total - 1) > 1e-12:
-        warnings.warn(
-            InputWarning(f"{place}: the target sums to {total:.13g}; it was divided by that"), stacklevel=2
-        )
-    return tuple(shares(np.array(values, dtype=np.float64)).tolist())
-
-
-def read_target_file(path: str | os.PathLike[str], groups: Sequence[str]) -> tuple[float, ...]:
-    """A target from a file such as FairWeb's `golddistr`: one probability a line, in the order of the groups.
-
-    All on one line will do too; blank lines are passed over.
-    """
-    source = Source.of(path)
-    values: list[float] = []
-    place = Place(source.name)
-    for number, line in source.lines():
-        for part in line.split():
-            place = Place(source.name, number)
-            _text(line, place)
-            value = _number(part)
-            if not value >= 0:
-                raise InputError(place, f"probability {shown(part)!r}", "a number of at least 0")
-            if len(values) == len(groups):
-                raise InputError(place, f"more than {len(groups)} numbers", "one for each group")
-            values.append(value)
-    return checked_target(values, groups, place)
-
-
-# Tables with a header, line by line ------------------------------------------
-
-
-def _text(line: bytes, place: Place) -> str:
-    """A line as text, refused where it is not."""
-    if _CONTROL.search(line):
-        raise InputError(place, f"a control character in {shown(line)!r}", "text")
-    try:
-        return line.decode()
-    except UnicodeDecodeError:
-        raise InputError(place, "bytes that are not UTF-8", "UTF-8") from None
-
-
-def _split(line: str, delimiter: str | None = None) -> list[str]:
-    """The cells of one line of a csv or tsv table, without white space around them."""
-    delimiter = delimiter or ("\t" if "\t" in line else ",")
-    return [cell.strip() for cell in next(csv.reader([line], delimiter=delimiter, strict=True))]
-
-
-def table(
-    source: Source, needed: Sequence[str], known: Sequence[str] | None = None
-) -> tuple[int, list[str], Iterator[tuple[int, list[str]]]]:
-    """The header of a csv or tsv table and its line, and the rows with theirs, each as long as the header.
-
-    Slower than pandas, but it knows the line of everything. The header must have the `needed` columns once,
-    and if `known` is given no others than those.
-    """
-    lines = _lines(source)
-    number, first = next(lines, (0, ""))
-    delimiter = "\t" if "\t" in first else ","
-    header = _cells(first, delimiter, Place(source.name, number)) if number else []
-    for name in needed:
-        if name not in header:
-            found = f"columns {names(header)}" if header else "no line"
-            raise InputError(Place(source.name, number), found, f"a header with {', '.join(needed)}")
-    for at, name in enumerate(header):
-        if name in header[:at] and (name in needed or known is None or name in known):
-            raise InputError(
-                Place(source.name, number), f"the column {shown(name)!r} twice", "different names"
-            )
-        if known is not None and name not in known:
-            raise InputError(
-                Place(source.name, number),
-                f"the unknown column {shown(name)!r}",
-                f"one of {', '.join(known)}",
-            )
-
-    def rows() -> Iterator[tuple[int, list[str]]]:
-        for number, line in lines:
-            cells = _cells(line, delimiter, Place(source.name, number))
-            if len(cells) != len(header):
-                found = f"{len(cells)} columns: {shown(line)!r}"
-                raise InputError(Place(source.name, number), found, f"{len(header)} ({names(header)})")
-            yield number, cells
-
-    return number, header, rows()
-
-
-def _lines(source: Source) -> Iterator[tuple[int, str]]:
-    """The lines that are not blank, as text."""
-    return ((n, _text(line, Place(source.name, n))) for n, line in source.lines() if line.strip())
-
-
-def _cells(line: str, delimiter: str, place: Place) -> list[str]:
-    try:
-        return _split(line, delimiter)
-    except csv.Error as error:  # a quote that is not closed on its line, or a cell of more than 128 KiB
-        form = "csv" if delimiter == "," else "tsv"
-        raise InputError(place, f"a line that is not {form} ({error})") from None

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+from fairevals.leaderboard import best_of
 from fairevals.measures import Measure
 from fairevals.scores import Scores
 from fairevals.stats import RunGroups, mean_interval, significance_groups
@@ -84,7 +85,9 @@ def board(scores: Scores, *, seed: int = 0, alpha: float = 0.05) -> Board:
             significance_groups(scores, m, alpha=alpha, resamples=resamples, seed=seed) for m in measures
         )
     found = [[_entry(scores, r, m, level, groups) for m in measures] for r in range(len(scores.runs))]
-    marked = [_marked([row[m] for row in found]) for m in measures]
+    marked = [
+        best_of([row[m].value for row in found], scores.measures[m].direction, PLACES) for m in measures
+    ]
     entries = tuple(
         tuple(_with_best(entry, marked[m][r]) for m, entry in enumerate(row)) for r, row in enumerate(found)
     )
@@ -109,13 +112,6 @@ def _entry(scores: Scores, r: int, m: int, level: float, groups: tuple[RunGroups
         notable=mean.spread.notable,
         best=False,
     )
-
-
-def _marked(column: list[Entry]) -> list[bool]:
-    """Which are the best as printed: equal to the reader is equal."""
-    costs = [round(entry.cost, PLACES) for entry in column]
-    known = [cost for cost in costs if not math.isnan(cost)]
-    return [len(column) > 1 and bool(known) and cost == min(known) for cost in costs]
 
 
 def _with_best(entry: Entry, best: bool) -> Entry:
