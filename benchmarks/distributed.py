@@ -21,9 +21,9 @@ import numpy as np
 import pandas as pd
 
 from fairevals.collection.slices import Slice
+from fairevals.evaluation import Collection, Plan, Scores, load_collection, score, score_piece
 from fairevals.io import dataset
 from fairevals.io.dataset import open_dataset, parts, with_topics
-from fairevals.pipeline import Collection, Plan, Scores, load_collection, score, score_piece
 
 # This file has the name of Dask's package, which must be found all the same.
 sys.path[:] = [path for path in sys.path if Path(path).resolve() != Path(__file__).resolve().parent]

@@ -15,8 +15,8 @@ import pandas as pd
 
 from fairevals.collection.groups import Attribute
 from fairevals.collection.inputs import load_run
+from fairevals.evaluation import Collection, Plan, load_collection, score
 from fairevals.io.task import Task
-from fairevals.pipeline import Collection, Plan, load_collection, score
 
 
 def measures(attributes: list[str], cutoff: int) -> list[str]:

@@ -20,6 +20,7 @@ os.environ.setdefault(
 
 import numpy as np
 
+from experiments.examples import simulated
 from fairevals.measures.ndcg import discounted_cumulative_gain
 from fairevals.training import (
     Dataset,
@@ -30,7 +31,6 @@ from fairevals.training import (
     train_policy,
 )
 from fairevals.training.evaluation import NDCG, greedy_rankings
-from fairevals.training.examples import simulated
 from fairevals.training.policies import TrainedPolicy
 from fairevals.typing import Floats
 
@@ -46,7 +46,7 @@ def measured(policy: TrainedPolicy, data: Dataset) -> dict[str, float]:
 
 
 def simulated_set() -> None:
-    from fairevals.reproduce.simulated import WHOLE
+    from experiments.reproduce.simulated import WHOLE
 
     print("Simulated set, full-batch exact: theta2/theta1, nDCG, D_group for lambda = 0, 1, 5, 10, 25")
     for draw in (1, 0, 2):
@@ -68,10 +68,10 @@ def simulated_set() -> None:
 
 
 def german(path: str) -> None:
-    from fairevals.reproduce import Effort, reproduce
+    from experiments.reproduce import Budget, reproduce
 
     print("German Credit, 500/100 queries of 10, seeds 0-4; test set, mean (sd)")
-    found = reproduce("fair-pg-rank-german", [path], Effort(jobs=os.cpu_count() or 1))
+    found = reproduce("fair-pg-rank-german", [path], Budget(jobs=os.cpu_count() or 1))
     for row in found.numbers["means.csv"].rows:
         name, ties, lam, ndcg, ndcg_sd, above, package, package_sd, published, published_sd = row
         print(

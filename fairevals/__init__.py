@@ -21,9 +21,9 @@ if TYPE_CHECKING:
     from fairevals.collection.run import Run, read_run
     from fairevals.ecosystem.context import task
     from fairevals.errors import FairevalsError, InputError, UsageError
+    from fairevals.evaluation import evaluate
     from fairevals.io.task import Task, read_task
     from fairevals.measures import parse_measure
-    from fairevals.pipeline import evaluate
     from fairevals.policy.plackett_luce import PlackettLuce
 
 # Names are imported when first used, so that `fairevals --help` need not load numpy.
@@ -36,7 +36,7 @@ _HOMES = {
     "FairevalsError": "errors",
     "InputError": "errors",
     "UsageError": "errors",
-    "evaluate": "pipeline",
+    "evaluate": "evaluation",
     "Task": "io.task",
     "read_task": "io.task",
     "parse_measure": "measures",

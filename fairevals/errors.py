@@ -21,7 +21,7 @@ class Place:
     line: int = 0
 
     def __str__(self) -> str:
-        file = shown(self.file, 300)  # the end of a long path is the part that tells
+        file = escape(self.file, 300)  # the end of a long path is the part that tells
         return f"{file}:{self.line}" if self.line else file
 
 
@@ -41,16 +41,16 @@ class InputError(FairevalsError):
         return (type(self), (self.place, self.found, self.expected))
 
 
-def counted(number: int, noun: str) -> str:
+def pluralize(number: int, noun: str) -> str:
     """A number and its noun.
 
-    >>> counted(1, "topic"), counted(2000, "error")
+    >>> pluralize(1, "topic"), pluralize(2000, "error")
     ('1 topic', '2,000 errors')
     """
     return f"{number:,} {noun}" + ("" if number == 1 else "s")
 
 
-class Shown(str):
+class EscapedText(str):
     """Text that is escaped already, so that its `repr` only puts it in quotes."""
 
     __slots__ = ()
@@ -59,19 +59,19 @@ class Shown(str):
         return f"'{self}'"
 
 
-def shown(text: str | bytes, most: int = 60) -> Shown:
+def escape(text: str | bytes, most: int = 60) -> EscapedText:
     r"""A piece of untrusted text, safe and short enough to print in a message or a table.
 
     Control characters, separators that are not a plain space and right-to-left marks are escaped.
 
-    >>> print(shown("a\x1b[31m" + "b" * 100))
+    >>> print(escape("a\x1b[31m" + "b" * 100))
     a\x1b[31mbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb…
     """
     if isinstance(text, bytes):
         text = text.decode("utf-8", "backslashreplace")
     # Cut before escaping too: what is dropped may be megabytes long.
     clean = "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text[: most + 1])
-    return Shown(clean if len(clean) <= most else clean[: most - 1] + "…")
+    return EscapedText(clean if len(clean) <= most else clean[: most - 1] + "…")
 
 
 class InputWarning(UserWarning):

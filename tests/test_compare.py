@@ -14,8 +14,8 @@ from scipy import stats as scipy_stats
 
 from fairevals.cli.main import make_parser
 from fairevals.errors import UsageError
-from fairevals.pipeline import evaluate
-from fairevals.stats.tables import COLUMNS
+from fairevals.evaluation import evaluate
+from fairevals.statistics.tables import COLUMNS
 
 TOP = Path(__file__).resolve().parents[1]
 TASK = str(TOP / "qrels" / "task.toml")

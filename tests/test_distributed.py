@@ -21,10 +21,10 @@ from hypothesis import strategies as st
 from fairevals import InputError, UsageError, read_run
 from fairevals.cli.main import main
 from fairevals.collection.inputs import load_run
+from fairevals.evaluation import Plan, load_collection, score
 from fairevals.io import dataset
 from fairevals.io.dataset import Fragment, Part, open_dataset, parts, with_topics
 from fairevals.io.task import PolicySpec
-from fairevals.pipeline import Plan, load_collection, score
 
 pytest.importorskip("pyarrow", reason="reading parquet needs pyarrow")
 

@@ -11,9 +11,9 @@ import pytest
 from fairevals.cli.main import main
 from fairevals.collection.groups import Attribute
 from fairevals.errors import UsageError
-from fairevals.exposures import Question, document_exposures, group_exposures
+from fairevals.evaluation import load_collection
+from fairevals.evaluation.exposures import ExposureQuery, document_exposures, group_exposures
 from fairevals.io.task import PolicySpec, Task
-from fairevals.pipeline import load_collection
 
 QRELS = {"q": {"a": 2, "b": 1, "c": 0, "unseen": 2}, "gone": {"z": 1}}
 RUN = {"q": {"a": 0.5, "b": 1.5, "c": 0.0, "d": 0.9}}
@@ -37,7 +37,7 @@ def enumerated(scores, weights):
 
 def test_documents_under_plackett_luce_agree_with_all_rankings():
     collection = load_collection(None, QRELS)
-    question = Question(PolicySpec("pl"), "reciprocal", cutoff=3)
+    question = ExposureQuery(PolicySpec("pl"), "reciprocal", cutoff=3)
     rows = {(r.topic, r.doc): r for r in document_exposures(RUN, collection, question)}
     expected = enumerated(RUN["q"], [1, 1 / 2, 1 / 3])
     for doc, value in expected.items():
@@ -55,10 +55,10 @@ def test_sampled_exposure_carries_its_error_and_is_near():
     collection = load_collection(None, QRELS)
     exact = {
         r.doc: r
-        for r in document_exposures(RUN, collection, Question(PolicySpec("pl"), "log2"))
+        for r in document_exposures(RUN, collection, ExposureQuery(PolicySpec("pl"), "log2"))
         if r.topic == "q"
     }
-    drawn = Question(PolicySpec("pl", samples=4000, seed=5), "log2", method="mc")
+    drawn = ExposureQuery(PolicySpec("pl", samples=4000, seed=5), "log2", method="mc")
     for row in document_exposures(RUN, collection, drawn):
         if row.topic == "q" and row.doc != "unseen":
             assert row.se > 0
@@ -67,7 +67,7 @@ def test_sampled_exposure_carries_its_error_and_is_near():
 
 def test_groups_are_membership_weighted_sums_of_documents():
     collection = load_collection(Task(), QRELS, GROUPS)
-    rows = list(group_exposures(RUN, collection, Question(PolicySpec("ranking"), "reciprocal")))
+    rows = list(group_exposures(RUN, collection, ExposureQuery(PolicySpec("ranking"), "reciprocal")))
     by_group = {r.group: r for r in rows if r.topic == "q"}
     # Ranking b d a c: exposures 1, 1/2, 1/3, 1/4; b is a quarter x, d belongs to none.
     assert by_group["x"].exposure == pytest.approx(1 / 4 + 1 / 3)
@@ -83,7 +83,7 @@ def test_group_error_of_samples_is_right():
     collection = load_collection(Task(), QRELS, GROUPS)
     values, errors = [], []
     for seed in range(200):
-        question = Question(PolicySpec("pl", samples=100, seed=seed), "log2", method="mc")
+        question = ExposureQuery(PolicySpec("pl", samples=100, seed=seed), "log2", method="mc")
         row = next(r for r in group_exposures(RUN, collection, question) if r.topic == "q" and r.group == "x")
         values.append(row.exposure)
         errors.append(row.se)
@@ -93,8 +93,8 @@ def test_group_error_of_samples_is_right():
 def test_cascade_cannot_be_exact_under_plackett_luce_and_says_so():
     collection = load_collection(None, QRELS)
     with pytest.raises(UsageError, match="--method mc"):
-        list(document_exposures(RUN, collection, Question(PolicySpec("pl"), "cascade(0.9,0.5)")))
-    rows = list(document_exposures(RUN, collection, Question(PolicySpec("ranking"), "cascade(0.9,0.5)")))
+        list(document_exposures(RUN, collection, ExposureQuery(PolicySpec("pl"), "cascade(0.9,0.5)")))
+    rows = list(document_exposures(RUN, collection, ExposureQuery(PolicySpec("ranking"), "cascade(0.9,0.5)")))
     # b at rank 1 is relevant, so what follows it gets half of 0.9.
     assert next(r for r in rows if r.doc == "d").exposure == pytest.approx(0.45)
 

@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 
 import fairevals as fe
+from fairevals.evaluation import expectation, pieces, prepare
 from fairevals.io.task import Task
-from fairevals.pipeline import expectation, pieces, prepare
-from fairevals.sample import write_sample
+from tools.sample import write_sample
 
 UTILITY = ["nDCG@10", "ERR", "iRBU", "P@5", "AP", "RR@10"]
 FAIRNESS = [

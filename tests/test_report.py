@@ -19,13 +19,14 @@ from fairevals.cli.report import configure
 from fairevals.cli.report import run as run_report
 from fairevals.collection.groups import Attribute
 from fairevals.errors import FairevalsError, InputError, UsageError
+from fairevals.evaluation import Plan, load_collection
+from fairevals.evaluation.scores import Scores
 from fairevals.io import folders
 from fairevals.io.names import safe_name
 from fairevals.io.task import PolicySpec, Task
 from fairevals.measures import parse_measure
-from fairevals.pipeline import Plan, load_collection
 from fairevals.report.board import board
-from fairevals.report.gather import PANELS, Wish, gather
+from fairevals.report.gather import PANELS, ReportOptions, gather
 from fairevals.report.merits import exposure_by_merit
 from fairevals.report.page import page_data
 from fairevals.report.record import REPORT
@@ -35,8 +36,7 @@ from fairevals.report.topics import drivers, tipping
 from fairevals.report.tradeoff import pareto
 from fairevals.report.trained import read_summaries
 from fairevals.report.write import write_report
-from fairevals.scores import Scores
-from fairevals.stats import pair
+from fairevals.statistics import pair
 
 TOP = Path(__file__).resolve().parent.parent
 
@@ -431,7 +431,7 @@ def test_fairness_is_added_where_the_task_has_none(tmp_path):
         (["GFR(util='ERR')@5"], True, ["ERR@5", "GF(attr='G')@5"]),
     ):
         plan = Plan.of(collection, asked)
-        report = gather(files, collection, plan, Wish(), given=given)
+        report = gather(files, collection, plan, ReportOptions(), given=given)
         assert [str(m) for m in report.scores.measures[report.asked :]] == added
         assert [str(m) for m in report.asked_scores().measures] == asked
 
@@ -469,7 +469,7 @@ def test_many_runs_stay_small_and_quick(tmp_path):
 def test_values_by_topic_are_limited(tmp_path, monkeypatch):
     task, files = write_task(tmp_path, ["a", "b", "c"], ["q1", "q2"])
     collection = load_collection(task)
-    report = gather(files, collection, Plan.of(collection), Wish(baseline="a"))
+    report = gather(files, collection, Plan.of(collection), ReportOptions(baseline="a"))
     monkeypatch.setattr("fairevals.report.page.MOST_VALUES", 20)
     assert [value is not None for value in page_data(report)["values"]].count(True) == 2
     monkeypatch.setattr("fairevals.report.page.MOST_VALUES", 5)
@@ -482,7 +482,9 @@ def test_groups_from_python_and_attribute_names_make_safe_files(tmp_path):
     attribute = Attribute.of(name, {"a": "one", "b": "two"})
     collection = load_collection(Task(), {"q": {"a": 1, "b": 1}}, {name: attribute})
     runs = [{"q": {"a": 2.0, "b": 1.0}}]
-    report = gather(runs, collection, Plan.of(collection, [f"AWRF(attr={name!r})", "nDCG@5"]), Wish())
+    report = gather(
+        runs, collection, Plan.of(collection, [f"AWRF(attr={name!r})", "nDCG@5"]), ReportOptions()
+    )
     files = write_report(report, tmp_path / "out")
     assert tmp_path / "out" / "figures" / f"ranks-1-{safe_name(name)}.svg" in files
     assert [path.name for path in tmp_path.iterdir()] == ["out"]

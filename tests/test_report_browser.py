@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from report_cases import HOSTILE, MEASURES, make, write_task
 
-from fairevals.errors import shown
+from fairevals.errors import escape
 from fairevals.measures import parse_measure
 
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
@@ -267,7 +267,7 @@ def test_hostile_names_are_text(page):
         assert len(row) == 1
         text, children, width = row[0]
         assert children == 1 and width < 400
-        assert text.startswith(str(shown(name, 30)).removesuffix("…"))
+        assert text.startswith(str(escape(name, 30)).removesuffix("…"))
     assert page.locator("script").count() == 2
     page.locator("#bars-run").select_option(label="<script>alert(1)</script>")
     assert page.locator("#drivers-text").inner_text().startswith("<script>alert(1)</script>, nDCG@10")

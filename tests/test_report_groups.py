@@ -7,8 +7,8 @@ import pytest
 
 from fairevals.collection.groups import Attribute
 from fairevals.errors import UsageError
+from fairevals.evaluation import load_collection
 from fairevals.io.task import PolicySpec, Task
-from fairevals.pipeline import load_collection
 from fairevals.report.groups import along_ranks, distribution, membership_table
 from fairevals.report.style import save
 

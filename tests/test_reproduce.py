@@ -16,25 +16,25 @@ from scipy import stats
 pytest.importorskip("matplotlib")
 pytest.importorskip("jinja2")
 
-from fairevals.cli import reproduce as command
-from fairevals.errors import InputError, UsageError
-from fairevals.io.out import Table
-from fairevals.reproduce import (
+from experiments.reproduce import (
     EXPERIMENTS,
-    Effort,
+    Budget,
     german_claims,
     reproduce,
     simulated,
     simulated_claims,
     write_reproduction,
 )
-from fairevals.reproduce import german_tables as tables
-from fairevals.reproduce.curves import Point, falls, not_below, reach
-from fairevals.reproduce.german_points import TIES, Mean, Reached
-from fairevals.reproduce.parts import Claim, Drawing, Finding, Reproduction, verdict
-from fairevals.reproduce.rewards_claims import claims as reward_claims
-from fairevals.reproduce.rewards_points import ALONG, REWARDS, Along, Compared, Scored, chosen, compare
-from fairevals.reproduce.rewards_topics import MEASURES, by_topic, read
+from experiments.reproduce import german_tables as tables
+from experiments.reproduce.curves import Point, falls, not_below, reach
+from experiments.reproduce.german_points import TIES, Mean, Reached
+from experiments.reproduce.parts import Claim, Drawing, Finding, Reproduction, verdict
+from experiments.reproduce.rewards_claims import claims as reward_claims
+from experiments.reproduce.rewards_points import ALONG, REWARDS, Along, Compared, Scored, chosen, compare
+from experiments.reproduce.rewards_topics import MEASURES, by_topic, read
+from fairevals.cli import reproduce as command
+from fairevals.errors import InputError, UsageError
+from fairevals.io.out import Table
 from fairevals.training import Dataset, Settings, Standardiser, TrainedPolicy, make_model
 
 HOSTILE = 'x"><img src=x onerror=alert(1)>.letor'
@@ -92,7 +92,7 @@ def check_folder(folder: Path, found: Reproduction) -> str:
 
 
 def test_simulated(tmp_path: Path) -> None:
-    found = reproduce("fair-pg-rank-simulated", effort=Effort(quick=True))
+    found = reproduce("fair-pg-rank-simulated", effort=Budget(quick=True))
     write_reproduction(found, tmp_path / "out")
     text = check_folder(tmp_path / "out", found)
     assert "A quick run" in text
@@ -107,7 +107,7 @@ def test_simulated(tmp_path: Path) -> None:
 
 def test_german(tmp_path: Path) -> None:
     path = german_file(tmp_path / "german.data")
-    found = reproduce("fair-pg-rank-german", [path], Effort(quick=True))
+    found = reproduce("fair-pg-rank-german", [path], Budget(quick=True))
     write_reproduction(found, tmp_path / "out")
     check_folder(tmp_path / "out", found)
     rows = found.numbers["numbers.csv"].rows
@@ -119,13 +119,13 @@ def test_german(tmp_path: Path) -> None:
     unpenalised = {row[:2]: row[4:] for row in rows if row[0] == "exact" and row[2] == 0 and row[3] == 0}
     assert len(unpenalised) == 2  # trained once, there for both ways of counting
     assert len(set(unpenalised.values())) == 1
-    again = reproduce("fair-pg-rank-german", [path], Effort(quick=True, jobs=2))
+    again = reproduce("fair-pg-rank-german", [path], Budget(quick=True, jobs=2))
     assert again.numbers["numbers.csv"] == found.numbers["numbers.csv"]
 
 
 def test_rewards_and_hostile_names(tmp_path: Path) -> None:
     train, test = letor_file(tmp_path / HOSTILE, 12, 0), letor_file(tmp_path / "test.letor", 6, 1)
-    found = reproduce("bandit-rank-rewards", [train, test], Effort(quick=True))
+    found = reproduce("bandit-rank-rewards", [train, test], Budget(quick=True))
     write_reproduction(found, tmp_path / "out")
     text = check_folder(tmp_path / "out", found)
     assert "<img src=x" not in text
@@ -133,7 +133,7 @@ def test_rewards_and_hostile_names(tmp_path: Path) -> None:
     # Two seeds of two methods and one of ridge, on five topics: the one without relevant documents is left out.
     assert len(found.numbers["topics.csv"].rows) == (2 + 2 + 1) * 5
     assert {row[2] for row in found.numbers["epochs.csv"].rows} == {0, 1}
-    again = reproduce("bandit-rank-rewards", [train, test], Effort(quick=True, jobs=2))
+    again = reproduce("bandit-rank-rewards", [train, test], Budget(quick=True, jobs=2))
     for name in ("epochs.csv", "topics.csv"):
         assert again.numbers[name] == found.numbers[name]
     with pytest.raises(UsageError, match="two or three files"):
@@ -180,7 +180,7 @@ def test_the_command(
     claim = Claim(
         "paper", "It works.", "it does", (Finding("here", "yes", True), Finding("there", "no", False))
     )
-    monkeypatch.setattr("fairevals.reproduce.reproduce", lambda *_: nothing_done((claim,)))
+    monkeypatch.setattr("experiments.reproduce.reproduce", lambda *_: nothing_done((claim,)))
     parser = argparse.ArgumentParser()
     command.configure(parser)
     args = parser.parse_args(

@@ -16,8 +16,8 @@ from pathlib import Path
 
 import pytest
 
-from fairevals.sample import write_sample
-from fairevals.sample.draws import Draws
+from tools.sample import write_sample
+from tools.sample.draws import Draws
 
 TOP = Path(__file__).resolve().parents[1]
 TRAINED = ["pg-rank", "fair-pg-rank"]

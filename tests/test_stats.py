@@ -18,9 +18,9 @@ from statsmodels.regression.linear_model import OLS
 from statsmodels.stats.multitest import multipletests
 
 from fairevals.errors import UsageError
+from fairevals.evaluation.scores import Scores
 from fairevals.measures import Measure, parse_measure
-from fairevals.scores import Scores
-from fairevals.stats import (
+from fairevals.statistics import (
     benjamini_hochberg,
     bootstrap_interval,
     bootstrap_test,
@@ -42,9 +42,9 @@ from fairevals.stats import (
     tukey_hsd,
     wilcoxon_test,
 )
-from fairevals.stats.correlation import tau_b, tau_matrix
-from fairevals.stats.letters import letter, letter_groups
-from fairevals.stats.tukey import largest_ranges
+from fairevals.statistics.correlation import tau_b, tau_matrix
+from fairevals.statistics.letters import letter, letter_groups
+from fairevals.statistics.tukey import largest_ranges
 
 UP = parse_measure("nDCG@10")
 DOWN = parse_measure("D_ind@10")
@@ -770,5 +770,5 @@ def test_remarks_on_sampling_error_and_targets():
 
 
 def test_scipy_is_loaded_only_when_it_is_needed():
-    code = "import sys, fairevals.stats; sys.exit(any(name.split('.')[0] == 'scipy' for name in sys.modules))"
+    code = "import sys, fairevals.statistics; sys.exit(any(name.split('.')[0] == 'scipy' for name in sys.modules))"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

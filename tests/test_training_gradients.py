@@ -15,7 +15,7 @@ from fairevals.measures.disparity import group_disparity, individual_disparity
 from fairevals.policy.plackett_luce import PlackettLuce
 from fairevals.training import (
     MODELS,
-    Block,
+    Batch,
     Dataset,
     Objective,
     PolicyGradient,
@@ -40,7 +40,7 @@ def block_of(n=5, topics=2, seed=0, groups=2, features=3):
     rng = np.random.default_rng(seed)
     present = np.ones((topics, n), dtype=bool)
     present[1:, -1] = False
-    return Block(
+    return Batch(
         rng.normal(size=(topics, n, features)) * present[..., None],
         rng.integers(0, 4, (topics, n)) * present.astype(float),
         present,
@@ -72,7 +72,7 @@ def enumerated(objective, scores, block):
         there = np.flatnonzero(block.present[t])
         rankings = np.array(list(permutations(there.tolist())))
         p = np.exp(PlackettLuce(scores[t]).log_prob(rankings))
-        one = Block(block.features[t : t + 1], block.grades[t : t + 1], block.present[t : t + 1],
+        one = Batch(block.features[t : t + 1], block.grades[t : t + 1], block.present[t : t + 1],
                     block.membership[t : t + 1], block.max_grade)  # fmt: skip
         value = p @ objective.utility.of_rankings(rankings[None], one)[0]
         exposure = np.zeros((1, scores.shape[1]))
@@ -116,7 +116,7 @@ def test_sampled_utility_gradients_average_to_the_exact_one(estimate, utility):
 def test_sampled_disparity_gradients_come_to_the_exact_one(estimate, disparity):
     # What is sampled is biased only near the kink of max(0, ·): these scores are far from it.
     grades = np.array([[1.0, 2.0, 1.0, 2.0]])
-    block = Block(np.zeros((1, 4, 1)), grades, np.ones((1, 4), bool), np.eye(2)[[[0, 1, 0, 1]]], 2.0)
+    block = Batch(np.zeros((1, 4, 1)), grades, np.ones((1, 4), bool), np.eye(2)[[[0, 1, 0, 1]]], 2.0)
     scores = np.array([[-2.5, 2.5, 0.2, 0.4]])
     objective = Objective.of("nDCG", 2.0, disparity=disparity)
     truth = exact(objective, scores, block, tolerance=1e-9)[1]
@@ -159,7 +159,7 @@ def test_estimators_that_need_a_linear_utility_say_so(estimator):
 def test_padding_changes_nothing(estimator):
     block = block_of(4, topics=1, seed=2)
     scores = scores_of(block)
-    wide = Block(
+    wide = Batch(
         np.pad(block.features, ((0, 0), (0, 2), (0, 0))),
         np.pad(block.grades, ((0, 0), (0, 2))),
         np.pad(block.present, ((0, 0), (0, 2))),
@@ -182,7 +182,7 @@ def test_gradients_do_not_move_all_scores_together(estimator):
     scores = rng.normal(0, 3, (5, 24))
     scores[0, 20:] = -np.inf
     grades = np.where(scores > -np.inf, rng.integers(0, 4, (5, 24)), 0.0)
-    block = Block(np.zeros((5, 24, 1)), grades, scores > -np.inf, max_grade=3.0)
+    block = Batch(np.zeros((5, 24, 1)), grades, scores > -np.inf, max_grade=3.0)
     _, gradient = estimator(Objective.of("nDCG", entropy=0.1), scores, block, rng, 5)
     assert np.abs(gradient.sum(axis=1)).max() < 1e-13 < np.abs(gradient).max()
     assert not gradient[0, 20:].any()
@@ -247,7 +247,7 @@ def test_ties_between_groups():
 
 def test_disparity_of_groups_needs_groups():
     with pytest.raises(UsageError, match="needs groups"):
-        block = Block(np.zeros((1, 2, 1)), np.ones((1, 2)), np.ones((1, 2), bool))
+        block = Batch(np.zeros((1, 2, 1)), np.ones((1, 2)), np.ones((1, 2), bool))
         exact(Objective.of("nDCG", 1.0), np.zeros((1, 2)), block)
 
 
@@ -310,7 +310,7 @@ def test_listwise_losses_against_finite_differences(loss):
 
 
 def test_deltr_penalises_one_side_only():
-    block = Block(np.zeros((1, 2, 1)), np.zeros((1, 2)), np.ones((1, 2), bool), np.eye(2)[[[0, 1]]])
+    block = Batch(np.zeros((1, 2, 1)), np.zeros((1, 2)), np.ones((1, 2), bool), np.eye(2)[[[0, 1]]])
     assert DeltrLoss(1.0, 1).unfairness_with_gradient(np.array([[0.0, 3.0]]), block)[0] == 0
     assert DeltrLoss(1.0, 1).unfairness_with_gradient(np.array([[3.0, 0.0]]), block)[0] > 0.8
 
@@ -397,7 +397,7 @@ def test_deltr_agrees_with_the_authors_program():
 )
 def test_deltr_agrees_with_the_authors_program_where_its_gradient_is_right(gamma, loss, slope):
     features = np.array([[[1.5], [0.25]]])
-    block = Block(features, np.array([[1.0, 0.0]]), np.ones((1, 2), bool), np.eye(2)[[[0, 1]]])
+    block = Batch(features, np.array([[1.0, 0.0]]), np.ones((1, 2), bool), np.eye(2)[[[0, 1]]])
     value, gradient = DeltrLoss(peer_lambda(gamma, 2), 1).gradient(
         0.5 * features[..., 0], block, np.random.default_rng(0)
     )
@@ -507,7 +507,7 @@ def test_bandit_rank_loss_is_differentiated_for_the_draws_made(gamma):
         rng = np.random.default_rng(2)
         for t in range(len(s)):
             at = np.flatnonzero(block.present[t])
-            one = Block(
+            one = Batch(
                 block.features[t : t + 1, at], block.grades[t : t + 1, at], np.ones((1, at.size), bool)
             )
             if gamma:
@@ -555,7 +555,7 @@ def test_bandit_rank_trains_on_where_all_affinities_underflow():
 
 def test_rewards_against_hand_computed_values():
     grades = np.array([[1.0, 0.0, 2.0, 0.0]])
-    block = Block(np.zeros((1, 4, 1)), grades, np.ones((1, 4), bool), max_grade=2.0)
+    block = Batch(np.zeros((1, 4, 1)), grades, np.ones((1, 4), bool), max_grade=2.0)
     rankings = np.array([[[1, 0, 2, 3], [3, 1, -1, -1]]])
     ideal = 3 + 1 / np.log2(3)
     expected = {

@@ -14,6 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from experiments.examples import credit_queries, german_credit, simulated
 from fairevals.errors import InputError, UsageError
 from fairevals.training import (
     METHODS,
@@ -29,7 +30,6 @@ from fairevals.training import (
     train_policy,
 )
 from fairevals.training.evaluation import NDCG, NDCG_CUT
-from fairevals.training.examples import credit_queries, german_credit, simulated
 from fairevals.training.lp import birkhoff, fair_ranking, sample_mixture
 from fairevals.training.optimise import Adam
 from fairevals.training.policies import TrainedPolicy

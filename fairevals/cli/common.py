@@ -10,14 +10,14 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from fairevals.errors import UsageError, shown
+from fairevals.errors import UsageError, escape
 
 if TYPE_CHECKING:
     from concurrent.futures import Executor
 
+    from fairevals.evaluation import Collection
     from fairevals.io.out import Table
     from fairevals.io.task import PolicySpec
-    from fairevals.pipeline import Collection
 
 
 def whole(least: int, most: int = 10**15) -> Callable[[str], int]:
@@ -27,7 +27,7 @@ def whole(least: int, most: int = 10**15) -> Callable[[str], int]:
         if not text.isdecimal() or len(text) > 18 or not least <= int(text) <= most:
             limit = "" if len(text) < len(str(most)) else f" and at most {most}"
             raise argparse.ArgumentTypeError(
-                f"{shown(text)!r} is not a whole number of at least {least}{limit}"
+                f"{escape(text)!r} is not a whole number of at least {least}{limit}"
             )
         return int(text)
 
@@ -41,7 +41,7 @@ def positive(text: str) -> float:
     except ValueError:
         value = 0.0
     if not 0 < value < float("inf"):
-        raise argparse.ArgumentTypeError(f"{shown(text)!r} is not a number above 0")
+        raise argparse.ArgumentTypeError(f"{escape(text)!r} is not a number above 0")
     return value
 
 
@@ -138,7 +138,7 @@ def add_jobs(parser: argparse.ArgumentParser) -> None:
 
 def collection_of(args: argparse.Namespace) -> Collection:
     """What --task and --qrels name."""
-    from fairevals.pipeline import load_collection
+    from fairevals.evaluation import load_collection
 
     if not args.task and not args.qrels:
         raise UsageError("give --task T.toml or --qrels Q")

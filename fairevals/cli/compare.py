@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from fairevals.cli import common
-from fairevals.errors import UsageError, shown
+from fairevals.errors import UsageError, escape
 
 if TYPE_CHECKING:
-    from fairevals.stats.compare import Comparisons
+    from fairevals.statistics.compare import Comparisons
 
 SUMMARY = (
     "Compare runs with a baseline: differences, intervals, tests, effect sizes, wins and losses by topic."
@@ -46,8 +46,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Score, compare and print."""
-    from fairevals.pipeline import Plan, score
-    from fairevals.stats.compare import compare
+    from fairevals.evaluation import Plan, score
+    from fairevals.statistics.compare import compare
 
     if args.test == "tukey" and args.correct in ("holm", "bh"):
         raise UsageError("--test tukey corrects for all pairs of runs by itself: leave --correct out")
@@ -92,15 +92,15 @@ def tagged(names: tuple[str, ...], baseline: str) -> int:
     if baseline in names:
         return names.index(baseline)
     raise UsageError(
-        f"--baseline {shown(baseline)!r} is neither a file nor the tag of a run; "
-        f"the runs are {', '.join(map(shown, names))}"
+        f"--baseline {escape(baseline)!r} is neither a file nor the tag of a run; "
+        f"the runs are {', '.join(map(escape, names))}"
     )
 
 
 def rendered(found: Comparisons, style: str, places: int | None) -> str:
     """The comparisons as text; for people with the notes under the table, in LaTeX as comments."""
     from fairevals.io.out import render
-    from fairevals.stats.tables import data_table, notes, people_table
+    from fairevals.statistics.tables import data_table, notes, people_table
 
     if style not in ("table", "latex"):
         return render(data_table(found), style, places)

@@ -26,10 +26,10 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Make the sample if need be, report on it, print the leaderboard and what to try next."""
     from fairevals import leaderboard
-    from fairevals.errors import UsageError, shown
+    from fairevals.errors import UsageError, escape
+    from fairevals.evaluation import Plan, load_collection
     from fairevals.io.out import render
-    from fairevals.pipeline import Plan, load_collection
-    from fairevals.report.gather import Wish, gather
+    from fairevals.report.gather import ReportOptions, gather
     from fairevals.report.record import REPORT
     from fairevals.report.write import write_report
 
@@ -37,16 +37,16 @@ def run(args: argparse.Namespace) -> int:
     REPORT.check(out)
     data = Path(args.data) if args.data else out
     if not args.data:
-        from fairevals.sample import write_sample
+        from tools.sample import write_sample
 
         write_sample(data)
     task, runs = data / "qrels" / "task.toml", sorted((data / "runs").glob("*.run"))
     if not runs:
-        raise UsageError(f"there is no run in {shown(str(data / 'runs'), 200)}")
+        raise UsageError(f"there is no run in {escape(str(data / 'runs'), 200)}")
     collection = load_collection(task)
     plan = Plan.of(collection)
     names = [path.stem for path in runs]
-    wish = Wish(
+    wish = ReportOptions(
         baseline=names.index("bm25") if "bm25" in names else None,
         references=tuple(place for place, name in enumerate(names) if is_reference(name)),
     )

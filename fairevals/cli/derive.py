@@ -26,12 +26,12 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Derive, write, and print the summary and the files."""
     from fairevals.derive import derive, describe, read_annotations, write
-    from fairevals.errors import shown
+    from fairevals.errors import escape
     from fairevals.io.task import read_task
 
     derived = derive(read_task(args.task), read_annotations(args.annotations))
     files = write(derived, args.out, force=args.force)
     print(describe(derived))
     for file in files:
-        print(f"wrote {shown(str(file), 200)}")
+        print(f"wrote {escape(str(file), 200)}")
     return 0

@@ -52,18 +52,18 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Compute, print, and draw if asked to."""
-    from fairevals.errors import UsageError, shown
-    from fairevals.exposures import Question, document_exposures, group_exposures
+    from fairevals.errors import UsageError, escape
+    from fairevals.evaluation.exposures import ExposureQuery, document_exposures, group_exposures
     from fairevals.io.out import Table
     from fairevals.measures.merit import MERITS
 
     if args.merit not in MERITS:
-        raise UsageError(f"--merit {shown(args.merit)}: expected one of {', '.join(MERITS)}")
+        raise UsageError(f"--merit {escape(args.merit)}: expected one of {', '.join(MERITS)}")
     collection = common.collection_of(args)
     unknown = [topic for topic in args.topic if topic not in collection.qrels.number]
     if unknown:
-        raise UsageError(f"--topic {shown(unknown[0])}: the qrels have no such topic")
-    question = Question(
+        raise UsageError(f"--topic {escape(unknown[0])}: the qrels have no such topic")
+    question = ExposureQuery(
         common.policy_of(args, collection), args.attention, args.cutoff, args.method, args.merit
     )
     question.model()

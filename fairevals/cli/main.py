@@ -14,7 +14,7 @@ from importlib import import_module
 from typing import NoReturn
 
 from fairevals import __version__
-from fairevals.errors import FairevalsError, UsageError, shown
+from fairevals.errors import FairevalsError, UsageError, escape
 
 COMMANDS = {
     "score": "score runs: utility, exposure and group fairness, a leaderboard or a table",
@@ -25,7 +25,6 @@ COMMANDS = {
     "report": "one self-contained page, the scores, the figures, and all of it for programs",
     "train": "train reference policies: for utility, for fairness of exposure, and baselines",
     "predict": "apply a trained policy to data: a run of log-weights, or sampled rankings",
-    "reproduce": "do experiments of papers again: figures, numbers, and the claims beside what was measured",
     "derive": "qrels and memberships from entity annotations",
     "doctor": "versions, optional parts and limits in force",
     "completion": "a completion script for bash, zsh or fish",
@@ -55,7 +54,7 @@ class _Parser(argparse.ArgumentParser):
     """Says what is wrong with the words of a command without the control characters that they may have."""
 
     def error(self, message: str) -> NoReturn:
-        super().error(shown(message, 1000))
+        super().error(escape(message, 1000))
 
 
 def make_parser(command: str) -> argparse.ArgumentParser:
@@ -120,8 +119,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         _give_up_output()  # the reader (`head`, say) has seen enough
         return 0
     except OSError as error:
-        what = shown(str(error.filename or "output"), 300)
-        print(f"fairevals: error: {what}: {shown(str(error.strerror or error), 200)}", file=sys.stderr)
+        what = escape(str(error.filename or "output"), 300)
+        print(f"fairevals: error: {what}: {escape(str(error.strerror or error), 200)}", file=sys.stderr)
         _give_up_output()
         return 1
     except MemoryError:

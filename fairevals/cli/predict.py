@@ -40,7 +40,7 @@ def run(args: argparse.Namespace) -> int:
     from pathlib import Path
 
     from fairevals.cli.train import with_groups
-    from fairevals.errors import InputWarning, UsageError, shown
+    from fairevals.errors import InputWarning, UsageError, escape
     from fairevals.io.streams import written
     from fairevals.training import load_dataset, load_policy, run_lines
 
@@ -57,7 +57,7 @@ def run(args: argparse.Namespace) -> int:
     data = data.with_features(policy.model.features)
     tag = args.tag or policy.name
     if tag.split() != [tag]:
-        raise UsageError(f"the tag {shown(tag)!r} has blanks")
+        raise UsageError(f"the tag {escape(tag)!r} has blanks")
     samples = args.samples or (100 if policy.is_mixture else None)
     lines = run_lines(policy, data, tag, samples)
     if args.output == "-":

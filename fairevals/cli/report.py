@@ -61,8 +61,8 @@ def run(args: argparse.Namespace) -> int:
     """Score, compute, draw and write."""
     from fairevals.cli.compare import with_baseline
     from fairevals.errors import UsageError
-    from fairevals.pipeline import Plan
-    from fairevals.report.gather import Wish, gather
+    from fairevals.evaluation import Plan
+    from fairevals.report.gather import ReportOptions, gather
     from fairevals.report.record import REPORT
     from fairevals.report.write import write_report
 
@@ -81,7 +81,7 @@ def run(args: argparse.Namespace) -> int:
         runs,
         collection,
         plan,
-        Wish(
+        ReportOptions(
             baseline=baseline,
             references=tuple(args.references),
             test=args.test,

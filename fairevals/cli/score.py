@@ -36,8 +36,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Score and print."""
     from fairevals import leaderboard
-    from fairevals.errors import counted
-    from fairevals.pipeline import Plan, score, with_components
+    from fairevals.errors import pluralize
+    from fairevals.evaluation import Plan, score, with_components
 
     collection = common.collection_of(args)
     plan = Plan.of(collection, args.measures, common.policy_of(args, collection))
@@ -57,7 +57,7 @@ def run(args: argparse.Namespace) -> int:
     undefined = {str(m): int(n) for m, n in zip(plan.measures, scores.undefined(), strict=True) if n}
     for name, count in undefined.items():
         common.say(
-            f"{name} is undefined on up to {count} of {counted(len(scores.topics), 'topic')}: not in its mean"
+            f"{name} is undefined on up to {count} of {pluralize(len(scores.topics), 'topic')}: not in its mean"
         )
     places = 4 if args.places is None else args.places
     if args.format in ("table", "latex"):

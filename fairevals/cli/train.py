@@ -85,7 +85,7 @@ def add_groups(parser: Any) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Read, train, write, and print what was reached."""
-    from fairevals.errors import UsageError, counted, shown
+    from fairevals.errors import UsageError, escape, pluralize
     from fairevals.io.delimited import names
     from fairevals.report.learning import learning_figure
     from fairevals.report.style import save
@@ -134,13 +134,13 @@ def run(args: argparse.Namespace) -> int:
     print(_table(rows, last), end="")
     for measure, count in {row.measure: row.undefined for row in rows if row.split == last}.items():
         if count:
-            say(f"{measure}: left out as undefined: {counted(count, 'topic')} of {len(splits[last])}")
+            say(f"{measure}: left out as undefined: {pluralize(count, 'topic')} of {len(splits[last])}")
     if splits["train"].groups:
         # Neither a table of groups nor a feature says of what attribute they are: only their own names are known.
-        source = shown(args.groups, 200) if args.groups else f"feature {args.group_feature}"
+        source = escape(args.groups, 200) if args.groups else f"feature {args.group_feature}"
         say(f"D_group is over the groups of {source}: {names(splits['train'].groups)}")
     many = "policy" if len(policies) == 1 else "policies"
-    say(f"wrote {len(policies)} {many} and summary.csv to {shown(args.output, 200)}")
+    say(f"wrote {len(policies)} {many} and summary.csv to {escape(args.output, 200)}")
     return 0
 
 
@@ -184,8 +184,8 @@ def with_groups(data: list[Dataset], args: argparse.Namespace) -> list[Dataset]:
 
 def _table(rows: list[SummaryRow], split: str) -> str:
     """Marked as a leaderboard is, but in the order of the sweep: by λ and seed."""
+    from fairevals.evaluation.leaderboard import best_of, with_se
     from fairevals.io.out import Table, render
-    from fairevals.leaderboard import best_of, with_se
     from fairevals.report.trained import direction_of
 
     found = {(row.policy, row.measure): row for row in rows if row.split == split}

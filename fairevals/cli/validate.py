@@ -43,7 +43,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Check every file and print what was found."""
-    from fairevals.errors import FairevalsError, InputError, counted, shown
+    from fairevals.errors import FairevalsError, InputError, escape, pluralize
     from fairevals.io.check import Rules, check_run
     from fairevals.io.out import Table
     from fairevals.io.runs import is_table
@@ -78,7 +78,7 @@ def run(args: argparse.Namespace) -> int:
             place = error.place if isinstance(error, InputError) else None
             rows.append(
                 (
-                    shown(path),
+                    escape(path),
                     place.line or None if place else None,
                     "error",
                     "unreadable",
@@ -90,7 +90,7 @@ def run(args: argparse.Namespace) -> int:
             if count > args.most:
                 rows.append(
                     (
-                        shown(source.name),
+                        escape(source.name),
                         None,
                         "…",
                         name,
@@ -103,18 +103,18 @@ def run(args: argparse.Namespace) -> int:
         common.emit_table(Table(("file", "line", "level", "kind", "found", "expected"), tuple(rows)), args)
     files = len(args.runs)
     common.say(
-        f"{counted(files, 'file')}: {files - bad_files} fine, {bad_files} with errors; "
-        f"{counted(errors, 'error')}, {counted(warnings, 'warning')}"
+        f"{pluralize(files, 'file')}: {files - bad_files} fine, {bad_files} with errors; "
+        f"{pluralize(errors, 'error')}, {pluralize(warnings, 'warning')}"
     )
     return 1 if errors else 0
 
 
 def _row(problem: Problem) -> tuple[Cell, ...]:
-    from fairevals.errors import shown
+    from fairevals.errors import escape
 
     level = "warning" if problem.warning else "error"
     line = problem.place.line or None
-    return (shown(problem.place.file), line, level, problem.kind, problem.found, problem.expected)
+    return (escape(problem.place.file), line, level, problem.kind, problem.found, problem.expected)
 
 
 def _check_table(source: Source, rules: Rules) -> Iterator[Problem]:

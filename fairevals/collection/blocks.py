@@ -11,7 +11,7 @@ from fairevals.collection.groups import Attribute
 from fairevals.collection.qrels import Qrels, in_order
 from fairevals.collection.run import Run
 from fairevals.collection.views import AttributeView, Ranked
-from fairevals.errors import InputError, Place, shown
+from fairevals.errors import InputError, Place, escape
 from fairevals.ids import Ids, keys
 from fairevals.typing import Bools, Floats, Ints
 
@@ -112,7 +112,7 @@ class Block:
 
 
 @dataclass(frozen=True)
-class Wanted:
+class Requirements:
     """What the measures need of a block, so that nothing else is made."""
 
     depth: int | None = None
@@ -161,7 +161,7 @@ def blocks(
     run: Run,
     qrels: Qrels,
     attributes: Mapping[str, Attribute],
-    wanted: Wanted,
+    wanted: Requirements,
     *,
     max_grade: float,
     utility_weight: float = 1.0,
@@ -240,7 +240,10 @@ def _check_samples(lists: _Lists, run: Run, qrels: Qrels) -> None:
     wasteful = np.flatnonzero(samples * deepest > np.maximum(16 * lines, 1 << 24))
     if wasteful.size:
         topic = int(wasteful[0])
-        found = f"{samples[topic]} samples of topic {shown(qrels.topics[topic])!r}, one with {deepest[topic]} documents"
+        found = (
+            f"{samples[topic]} samples of topic {escape(qrels.topics[topic])!r}, "
+            f"one with {deepest[topic]} documents"
+        )
         raise InputError(Place(run.source), found, "samples of similar length")
 
 
@@ -270,7 +273,7 @@ def _block(
     stop: int,
     qrels: Qrels,
     attributes: Mapping[str, Attribute],
-    wanted: Wanted,
+    wanted: Requirements,
     max_grade: float,
     utility_weight: float,
 ) -> Block:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 import numpy as np
 
-from fairevals.errors import InputError, Place, UsageError, shown
+from fairevals.errors import InputError, Place, UsageError, escape
 from fairevals.ids import Ids, Index
 from fairevals.io.groups import (
     MembershipColumns,
@@ -103,18 +103,18 @@ class Attribute:
         """
         if kind not in KINDS:
             raise UsageError(
-                f"attribute {shown(name)}: kind={shown(repr(kind))}; expected one of {', '.join(KINDS)}"
+                f"attribute {escape(name)}: kind={escape(repr(kind))}; expected one of {', '.join(KINDS)}"
             )
         if groups is None and kind == "ordinal":
-            raise UsageError(f"attribute {shown(name)}: ordinal groups need groups=[…], in their order")
+            raise UsageError(f"attribute {escape(name)}: ordinal groups need groups=[…], in their order")
         divergence = divergence or ("RNOD" if kind == "ordinal" else "JSD")
         if divergence not in DIVERGENCES:
             raise UsageError(
-                f"attribute {shown(name)}: divergence={shown(repr(divergence))}; "
+                f"attribute {escape(name)}: divergence={escape(repr(divergence))}; "
                 f"expected one of {', '.join(DIVERGENCES)}"
             )
         if not 0 <= weight < float("inf"):
-            raise UsageError(f"attribute {shown(name)}: weight={weight!r}; expected a number of at least 0")
+            raise UsageError(f"attribute {escape(name)}: weight={weight!r}; expected a number of at least 0")
         entries, by_topic, path = [], False, None
         if isinstance(memberships, (str, os.PathLike)):
             path = Path(memberships)
@@ -127,10 +127,10 @@ class Attribute:
             found = sorted({group for _, _, _, group, _ in entries})
         names = tuple(groups if groups is not None else found)
         if len(set(names)) < len(names):
-            raise UsageError(f"attribute {shown(name)}: a group stands twice in groups=[…]")
+            raise UsageError(f"attribute {escape(name)}: a group stands twice in groups=[…]")
         if unmapped not in ("uniform", "skip", "error", *names):
             raise UsageError(
-                f"attribute {shown(name)}: unmapped={shown(repr(unmapped))}; "
+                f"attribute {escape(name)}: unmapped={escape(repr(unmapped))}; "
                 "expected uniform, skip, error, or the name of a group"
             )
         spec = AttributeSpec(
@@ -203,8 +203,8 @@ class Attribute:
             topic = self.topics[int(topic_codes[first])]
             raise InputError(
                 Place(self.columns.name),
-                f"no membership of document {shown(docs.text(first))!r} of topic {shown(topic)!r} "
-                f"in {shown(self.spec.name)}",
+                f"no membership of document {escape(docs.text(first))!r} of topic {escape(topic)!r} "
+                f"in {escape(self.spec.name)}",
                 'one for every document, as the task says unmapped = "error"',
             )
         found: Floats = self.table[rows]
@@ -228,7 +228,7 @@ class Attribute:
                 if topic not in known and "*" not in known:
                     raise InputError(
                         place,
-                        f"no target of {shown(spec.name)} for topic {shown(topic)!r}",
+                        f"no target of {escape(spec.name)} for topic {escape(topic)!r}",
                         'one for every topic that it applies to, or "*" = […] for the rest',
                     )
                 rows[code] = known[topic] if topic in known else known["*"]

@@ -8,7 +8,7 @@ from typing import Self
 
 import numpy as np
 
-from fairevals.errors import UsageError, shown
+from fairevals.errors import UsageError, escape
 from fairevals.typing import Bools, Floats, Ints
 
 
@@ -47,8 +47,8 @@ class View:
     def attribute(self, name: str) -> AttributeView:
         """The attribute of that name."""
         if name not in self.attributes:
-            known = ", ".join(map(shown, self.attributes)) or "none"
-            raise UsageError(f"the task has no attribute {shown(name)!r} (it has: {known})")
+            known = ", ".join(map(escape, self.attributes)) or "none"
+            raise UsageError(f"the task has no attribute {escape(name)!r} (it has: {known})")
         return self.attributes[name]
 
 

@@ -6,7 +6,7 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from fairevals.errors import InputError, Place, shown
+from fairevals.errors import InputError, Place, escape
 from fairevals.io.delimited import table
 from fairevals.io.streams import Source
 
@@ -60,10 +60,10 @@ def read_annotations(path: str | os.PathLike[str] | Source) -> Annotations:
         place = Place(source.name, number)
         for column, name in (("topic", topic), ("doc", doc)):
             if len(name.split()) != 1:
-                wrong = f"{column} {shown(name)!r}" if name else f"an empty {column}"
+                wrong = f"{column} {escape(name)!r}" if name else f"an empty {column}"
                 raise InputError(place, wrong, "a name without white space")
         if entity and not annotator:
-            raise InputError(place, f"entity {shown(entity)!r} without annotator", "who named it")
+            raise InputError(place, f"entity {escape(entity)!r} without annotator", "who named it")
         before = seen.setdefault((topic, doc, entity, annotator), number)
         if before != number:
             raise InputError(
@@ -79,7 +79,7 @@ def read_annotations(path: str | os.PathLike[str] | Source) -> Annotations:
         if nothing:
             raise InputError(
                 Place(source.name, max(one.line, nothing)),
-                f"annotator {shown(one.annotator)!r} names {shown(one.entity)!r} on a page where line "
+                f"annotator {escape(one.annotator)!r} names {escape(one.entity)!r} on a page where line "
                 f"{min(one.line, nothing)} of the same annotator says otherwise",
                 "an empty entity only where there is none",
             )

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from fairevals.derive.pages import Derived
-from fairevals.errors import UsageError, shown
+from fairevals.errors import UsageError, escape
 from fairevals.io.names import safe_name
 from fairevals.io.streams import written
 
@@ -28,7 +28,7 @@ def file_names(derived: Derived) -> dict[str, str]:
         other = taken.setdefault(file.casefold(), name)
         if other != name:
             raise UsageError(
-                f"{shown(name)} and {shown(other) or 'the qrels'} would both be written to {shown(file)}; "
+                f"{escape(name)} and {escape(other) or 'the qrels'} would both be written to {escape(file)}; "
                 "give them different file names in the task"
             )
     return found
@@ -47,12 +47,12 @@ def write(derived: Derived, folder: str | os.PathLike[str], *, force: bool = Fal
     """
     target = Path(folder)
     if target.exists() and not target.is_dir():
-        raise UsageError(f"{shown(str(target))} is there and not a folder")
+        raise UsageError(f"{escape(str(target))} is there and not a folder")
     paths = {name: target / file for name, file in file_names(derived).items()}
     there = [path for path in paths.values() if path.exists()]
     if there and not force:
         raise UsageError(
-            f"{', '.join(shown(str(path)) for path in there)}: there already; --force overwrites"
+            f"{', '.join(escape(str(path)) for path in there)}: there already; --force overwrites"
         )
     for name, path in paths.items():
         with written(path, overwrite=force) as file:

@@ -15,7 +15,7 @@ from fractions import Fraction
 import numpy as np
 
 from fairevals.derive.annotations import Annotation, Annotations
-from fairevals.errors import InputError, InputWarning, Place, shown
+from fairevals.errors import InputError, InputWarning, Place, escape
 from fairevals.io.decimals import NUMBER
 from fairevals.io.delimited import names
 from fairevals.io.task import AttributeSpec, Task
@@ -112,13 +112,13 @@ def _memberships(
         columns = names(annotations.columns) if annotations.columns else "none"
         raise InputError(
             annotations.place(),
-            f"no column {shown(spec.name)!r} (beside the first four: {columns})",
+            f"no column {escape(spec.name)!r} (beside the first four: {columns})",
             "a column for it",
         )
     if "NA" in spec.groups:
         raise InputError(
             spec.place,
-            f"the group 'NA' of {shown(spec.name)}",
+            f"the group 'NA' of {escape(spec.name)}",
             "another name: in annotations NA means unknown",
         )
     concerned = {topics[row] for row in rows}
@@ -128,7 +128,7 @@ def _memberships(
             text, place = one.values[spec.name], annotations.place(one.line)
             groups_of[one.line] = groups_of_value(text, spec, place)
             if not one.entity and groups_of[one.line]:
-                wrong = f"{shown(spec.name)} {shown(text)!r} without entity"
+                wrong = f"{escape(spec.name)} {escape(text)!r} without entity"
                 raise InputError(place, wrong, "a value only where an entity is named")
     weights = np.full((len(rows), len(spec.groups)), 1 / len(spec.groups))
     valueless = unknown = 0
@@ -168,12 +168,12 @@ def groups_of_value(text: str, spec: AttributeSpec, place: Place) -> tuple[int, 
         number = float(text) if NUMBER.fullmatch(text.encode()) else math.nan
         if not math.isfinite(number):
             raise InputError(
-                place, f"{shown(spec.name)} {shown(text)!r}", "a number, or empty or NA if unknown"
+                place, f"{escape(spec.name)} {escape(text)!r}", "a number, or empty or NA if unknown"
             )
         return (bisect_right(spec.bins, number),)
     parts: Iterable[str] = [text] if text in spec.groups else [part.strip() for part in text.split("|")]
     for part in parts:
         if part not in spec.groups:
-            wrong = f"the unknown group {shown(part)!r} of {shown(spec.name)}"
+            wrong = f"the unknown group {escape(part)!r} of {escape(spec.name)}"
             raise InputError(place, wrong, f"one or more of {names(spec.groups)}, joined with |")
     return tuple(sorted({spec.groups.index(part) for part in parts}))

@@ -10,7 +10,7 @@ import numpy as np
 
 from fairevals.derive.agreement import cohen_kappa, krippendorff_alpha
 from fairevals.derive.pages import Derived
-from fairevals.errors import shown
+from fairevals.errors import escape
 from fairevals.io.delimited import names
 
 
@@ -131,16 +131,18 @@ def describe(derived: Derived) -> str:
     for name, memberships in derived.memberships.items():
         lines += [
             "",
-            f"{shown(name)}: {len(memberships.rows)} pages, {memberships.valueless} of them with entities "
+            f"{escape(name)}: {len(memberships.rows)} pages, {memberships.valueless} of them with entities "
             f"but without a known value; {memberships.unknown} entities without a known value, "
             f"{len(memberships.conflicts)} with conflicting values",
         ]
         for conflict in memberships.conflicts:
             said = ", ".join(
-                f"{shown(one.annotator)} {shown(one.values[name])} (line {one.line})"
+                f"{escape(one.annotator)} {escape(one.values[name])} (line {one.line})"
                 for one in conflict.lines
             )
-            lines.append(f"  {shown(conflict.topic)} {shown(conflict.doc)} {shown(conflict.entity)}: {said}")
+            lines.append(
+                f"  {escape(conflict.topic)} {escape(conflict.doc)} {escape(conflict.entity)}: {said}"
+            )
     return "\n".join(lines) + "\n"
 
 

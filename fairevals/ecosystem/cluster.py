@@ -1,4 +1,4 @@
-"""Scoring on a Dask cluster: the pieces of `fairevals.pipeline` over Dask's own executor."""
+"""Scoring on a Dask cluster: the pieces of `fairevals.evaluation` over Dask's own executor."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from contextlib import contextmanager
 from importlib import import_module
 from typing import Any
 
-from fairevals.errors import FairevalsError, UsageError, shown
-from fairevals.pipeline import SharingExecutor
+from fairevals.errors import FairevalsError, UsageError, escape
+from fairevals.evaluation import SharingExecutor
 
 
 def _same(value: Any) -> Any:
@@ -55,16 +55,16 @@ def connected(address: str) -> Iterator[Cluster]:
     try:
         client = distributed.Client(address, timeout="15s", set_as_default=False)
     except (OSError, ValueError, TypeError) as error:
-        reason = shown(str(error).split("\n")[0], 120) or type(error).__name__
-        raise UsageError(f"there is no Dask scheduler at {shown(address)!r} ({reason})") from None
+        reason = escape(str(error).split("\n")[0], 120) or type(error).__name__
+        raise UsageError(f"there is no Dask scheduler at {escape(address)!r} ({reason})") from None
     try:
         if not client.nthreads():
-            raise UsageError(f"the Dask cluster at {shown(address)!r} has no workers")
+            raise UsageError(f"the Dask cluster at {escape(address)!r} has no workers")
         yield Cluster(client)
     except distributed.scheduler.KilledWorker as error:
-        reason = shown(str(error).split("\n")[0], 200)
+        reason = escape(str(error).split("\n")[0], 200)
         raise FairevalsError(f"the workers of the Dask cluster die at a piece: {reason}") from None
     except CancelledError:
-        raise FairevalsError(f"the Dask cluster at {shown(address)!r} went away") from None
+        raise FairevalsError(f"the Dask cluster at {escape(address)!r} went away") from None
     finally:
         client.close()

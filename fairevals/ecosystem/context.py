@@ -13,14 +13,14 @@ from fairevals.collection.groups import Attribute
 from fairevals.collection.inputs import load_attribute_by_name, load_qrels
 from fairevals.collection.qrels import Qrels
 from fairevals.errors import UsageError
+from fairevals.evaluation import Collection
 from fairevals.io.task import Task, read_task
-from fairevals.pipeline import Collection
 
-_current: ContextVar[Surroundings | None] = ContextVar("fairevals.task", default=None)
+_current: ContextVar[TaskContext | None] = ContextVar("fairevals.task", default=None)
 
 
 @dataclass(frozen=True)
-class Surroundings:
+class TaskContext:
     """A task in force: attributes with groups and targets, the grade scale, the policy."""
 
     task: Task = field(default_factory=Task)
@@ -55,7 +55,7 @@ class Surroundings:
 class _Attributes(Mapping[str, Attribute]):
     """The attributes by name, each read when it is first asked for."""
 
-    def __init__(self, surroundings: Surroundings, qrels: Qrels) -> None:
+    def __init__(self, surroundings: TaskContext, qrels: Qrels) -> None:
         self._surroundings, self._qrels = surroundings, qrels
 
     def __getitem__(self, name: str) -> Attribute:
@@ -70,7 +70,7 @@ class _Attributes(Mapping[str, Attribute]):
         return len(self._surroundings.attribute_names)
 
 
-def surroundings() -> Surroundings | None:
+def surroundings() -> TaskContext | None:
     """The task in force; None outside of every `with fairevals.task(…)`."""
     return _current.get()
 
@@ -104,7 +104,7 @@ def task(
         found = replace(found, max_grade=load_qrels(found.qrels).max_grade)
     if policy is not None:
         found = replace(found, policy=replace(found.policy, kind=policy))
-    token = _current.set(Surroundings(found, dict(groups or {})))
+    token = _current.set(TaskContext(found, dict(groups or {})))
     try:
         yield
     finally:

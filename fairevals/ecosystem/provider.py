@@ -14,10 +14,10 @@ from ir_measures.measures import base as their_measures
 from ir_measures.providers import base as their_providers
 
 from fairevals.collection.inputs import Named, load_run
-from fairevals.ecosystem.context import Surroundings, surroundings
-from fairevals.errors import UsageError, shown
+from fairevals.ecosystem.context import TaskContext, surroundings
+from fairevals.errors import UsageError, escape
+from fairevals.evaluation import Plan, score
 from fairevals.measures import INDEX, Measure, measure_class
-from fairevals.pipeline import Plan, score
 
 NAME = "fairevals"
 
@@ -57,7 +57,7 @@ class NativeMeasure(their_measures.Measure):
         for name in params:
             if name not in self.SUPPORTED_PARAMS:
                 takes = ", ".join(self.SUPPORTED_PARAMS)
-                raise UsageError(f"{self.NAME} has no parameter {shown(name)!r} (it takes {takes})")
+                raise UsageError(f"{self.NAME} has no parameter {escape(name)!r} (it takes {takes})")
         super().__init__(**params)
 
     @property
@@ -118,7 +118,7 @@ class NativeEvaluator(their_providers.Evaluator):
     def __init__(self, measures: Iterable[Any], qrels: Any) -> None:
         asked = list(measures)
         around = surroundings()
-        collection = (around or Surroundings()).collection(_columns(qrels, "relevance"))
+        collection = (around or TaskContext()).collection(_columns(qrels, "relevance"))
         super().__init__(asked, set(collection.qrels.topics))
         # Two spellings may be one measure, such as GFR and GFR(util='ERR').
         self._natives = {theirs: _native(theirs) for theirs in asked}

@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 
-from fairevals.errors import InputError, Place, shown
+from fairevals.errors import InputError, Place, escape
 from fairevals.io.decimals import NUMBER
 from fairevals.io.streams import BOM, Source
 
@@ -90,18 +90,18 @@ def check_run(source: Source, rules: Rules | None = None) -> Iterator[Problem]:
             yield Problem(
                 place,
                 "encoding",
-                f"a byte that is not UTF-8 ({shown(line[error.start : error.start + 4])})",
+                f"a byte that is not UTF-8 ({escape(line[error.start : error.start + 4])})",
                 "UTF-8",
             )
             continue
         if line.translate(None, _CONTROLS) != line:
-            yield Problem(place, "encoding", f"a control character in {shown(line)!r}", "text")
+            yield Problem(place, "encoding", f"a control character in {escape(line)!r}", "text")
             continue
         if len(columns) != wanted:
             yield Problem(
                 place,
                 "columns",
-                f"{len(columns)} columns: {shown(line)!r}",
+                f"{len(columns)} columns: {escape(line)!r}",
                 TREC_COLUMNS if wanted == 6 else FAIR_COLUMNS,
             )
             continue
@@ -113,21 +113,21 @@ def check_run(source: Source, rules: Rules | None = None) -> Iterator[Problem]:
             _, _, _, rank_text, score_text, found_tag = columns
             score = float(score_text) if NUMBER.fullmatch(score_text) else float("nan")
             if not abs(score) < float("inf"):
-                yield Problem(place, "score", f"score {shown(score_text)!r}", "a finite number")
+                yield Problem(place, "score", f"score {escape(score_text)!r}", "a finite number")
                 continue
             tag = found_tag if tag is None else tag
             if rules.style:
                 if found_tag != tag:
                     yield Problem(
-                        place, "tag", f"tag {shown(found_tag)!r}", f"{shown(tag)!r} as in the first line"
+                        place, "tag", f"tag {escape(found_tag)!r}", f"{escape(tag)!r} as in the first line"
                     )
                 if NUMBER.fullmatch(rank_text):
                     rank = float(rank_text)
                 else:
-                    yield Problem(place, "rank", f"rank {shown(rank_text)!r}", "a number", warning=True)
+                    yield Problem(place, "rank", f"rank {escape(rank_text)!r}", "a number", warning=True)
         if rules.topics is not None and topic not in rules.topics:
             if topic not in unknown:
-                yield Problem(place, "unknown topic", f"topic {shown(topic)!r}", "a topic of the task")
+                yield Problem(place, "unknown topic", f"topic {escape(topic)!r}", "a topic of the task")
             unknown[topic] = unknown.get(topic, 0) + 1
             continue
         if (
@@ -137,7 +137,7 @@ def check_run(source: Source, rules: Rules | None = None) -> Iterator[Problem]:
             and sample != first_sample.setdefault(topic, sample)
         ):
             if topic not in sampled:
-                found = f"several rankings of topic {shown(topic)!r}"
+                found = f"several rankings of topic {escape(topic)!r}"
                 yield Problem(place, "samples", found, "one (or --policy samples)")
             sampled.add(topic)
         known = lists.setdefault((topic, sample), _List(number))
@@ -147,7 +147,7 @@ def check_run(source: Source, rules: Rules | None = None) -> Iterator[Problem]:
             yield Problem(
                 place,
                 "duplicate",
-                f"document {shown(doc)!r} a second time in topic {shown(topic)!r}",
+                f"document {escape(doc)!r} a second time in topic {escape(topic)!r}",
                 f"it once (first in line {line_before}{hint})",
             )
             continue
@@ -156,7 +156,7 @@ def check_run(source: Source, rules: Rules | None = None) -> Iterator[Problem]:
             yield Problem(
                 place,
                 "too many",
-                f"more than {rules.max_documents} documents in topic {shown(topic)!r}",
+                f"more than {rules.max_documents} documents in topic {escape(topic)!r}",
                 f"at most {rules.max_documents}",
             )
         if rules.style and wanted == 6:
@@ -172,7 +172,10 @@ def _missing(name: str, present: Collection[str], rules: Rules) -> Iterator[Prob
     for topic in rules.topics or ():
         if topic not in present:
             yield Problem(
-                Place(name), "missing topic", f"nothing for topic {shown(topic)!r}", "every topic of the task"
+                Place(name),
+                "missing topic",
+                f"nothing for topic {escape(topic)!r}",
+                "every topic of the task",
             )
 
 
@@ -180,9 +183,9 @@ def check_lists(name: str, topics: Sequence[str], counts: Sequence[int], rules: 
     """What is wrong with a run that was read from a table: its topics, and how many documents each list has."""
     for topic, count in zip(topics, counts, strict=True):
         if rules.topics is not None and topic not in rules.topics:
-            yield Problem(Place(name), "unknown topic", f"topic {shown(topic)!r}", "a topic of the task")
+            yield Problem(Place(name), "unknown topic", f"topic {escape(topic)!r}", "a topic of the task")
         elif rules.max_documents is not None and count > rules.max_documents:
-            found = f"{count} documents in topic {shown(topic)!r}"
+            found = f"{count} documents in topic {escape(topic)!r}"
             yield Problem(Place(name), "too many", found, f"at most {rules.max_documents}")
     yield from _missing(name, set(topics), rules)
 
@@ -202,7 +205,7 @@ def _contradictions(name: str, lists: dict[tuple[str, str], _List]) -> Iterator[
         yield Problem(
             Place(name, line),
             "rank order",
-            f"ranks of {len(first)} topics (such as {shown(topic)!r}) contradict the scores",
+            f"ranks of {len(first)} topics (such as {escape(topic)!r}) contradict the scores",
             "the highest score first; the scores count",
             warning=True,
         )
@@ -211,7 +214,7 @@ def _contradictions(name: str, lists: dict[tuple[str, str], _List]) -> Iterator[
         yield Problem(
             Place(name, line),
             "tied scores",
-            f"ranks of {len(first)} topics (such as {shown(topic)!r}) order equal scores another way",
+            f"ranks of {len(first)} topics (such as {escape(topic)!r}) order equal scores another way",
             "among equal scores the document id descending; it counts",
             warning=True,
         )

@@ -13,7 +13,7 @@ from urllib.parse import unquote
 
 import numpy as np
 
-from fairevals.errors import InputError, Place, UsageError, shown
+from fairevals.errors import InputError, Place, UsageError, escape
 from fairevals.ids import PAD_FRONT, Ids, padded_buffer
 from fairevals.io.runs import RunColumns, _Builder, _numbers, _Suspicious
 from fairevals.io.streams import Limits
@@ -266,7 +266,7 @@ def _said_of(fragment: Fragment) -> Iterator[None]:
         if isinstance(error, OSError) and error.strerror:
             raise InputError(Place(fragment.path), f"cannot be read ({error.strerror})") from None
         first = str(error).strip().split("\n")[0]
-        raise InputError(Place(fragment.path), f"not a readable table ({shown(first, 120)})") from None
+        raise InputError(Place(fragment.path), f"not a readable table ({escape(first, 120)})") from None
 
 
 @contextmanager
@@ -286,9 +286,9 @@ def _check_columns(fragment: Fragment, file: Any) -> None:
     names = [*file.schema_arrow.names, *(key for key, _ in fragment.constants)]
     for needed in ("topic", "doc", "score"):
         if needed not in names or (needed == "score" and fragment.constant("score") is not None):
-            found = ", ".join(map(shown, names))
+            found = ", ".join(map(escape, names))
             raise InputError(
-                Place(fragment.path), f"columns {shown(found, 200)}", "topic, doc, score[, sample]"
+                Place(fragment.path), f"columns {escape(found, 200)}", "topic, doc, score[, sample]"
             )
     for key, value in fragment.constants:
         if key in ("topic", "sample") and value in ("", _NOTHING):
@@ -340,6 +340,6 @@ def _raise_repeated(part: Part, samples: bool) -> None:
             names: Iterable[str] = sample.texts() if sample is not None else [""] * len(docs)
             for row in zip(topic.texts(), names, docs.texts(), strict=True):
                 if row in seen:
-                    found = f"document {shown(row[2])!r} a second time in topic {shown(row[0])!r}"
+                    found = f"document {escape(row[2])!r} a second time in topic {escape(row[0])!r}"
                     raise InputError(Place(fragment.path), found, "it once in all files") from None
                 seen.add(row)

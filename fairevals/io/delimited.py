@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 
-from fairevals.errors import InputError, Place, shown
+from fairevals.errors import InputError, Place, escape
 from fairevals.io.streams import Source
 
 _CONTROL = re.compile(rb"[\x00-\x08\x0b-\x1f]")
@@ -16,7 +16,7 @@ _CONTROL = re.compile(rb"[\x00-\x08\x0b-\x1f]")
 def names(groups: Iterable[str], most: int = 12) -> str:
     """A list of names for a message: short, and safe to print."""
     first = list(islice(groups, most + 1))
-    return ", ".join(map(shown, first[:most])) + (", …" if len(first) > most else "")
+    return ", ".join(map(escape, first[:most])) + (", …" if len(first) > most else "")
 
 
 # Memberships -----------------------------------------------------------------
@@ -25,7 +25,7 @@ def names(groups: Iterable[str], most: int = 12) -> str:
 def text_of(line: bytes, place: Place) -> str:
     """A line as text, refused where it is not."""
     if _CONTROL.search(line):
-        raise InputError(place, f"a control character in {shown(line)!r}", "text")
+        raise InputError(place, f"a control character in {escape(line)!r}", "text")
     try:
         return line.decode()
     except UnicodeDecodeError:
@@ -57,12 +57,12 @@ def table(
     for at, name in enumerate(header):
         if name in header[:at] and (name in needed or known is None or name in known):
             raise InputError(
-                Place(source.name, number), f"the column {shown(name)!r} twice", "different names"
+                Place(source.name, number), f"the column {escape(name)!r} twice", "different names"
             )
         if known is not None and name not in known:
             raise InputError(
                 Place(source.name, number),
-                f"the unknown column {shown(name)!r}",
+                f"the unknown column {escape(name)!r}",
                 f"one of {', '.join(known)}",
             )
 
@@ -70,7 +70,7 @@ def table(
         for number, line in lines:
             cells = _cells(line, delimiter, Place(source.name, number))
             if len(cells) != len(header):
-                found = f"{len(cells)} columns: {shown(line)!r}"
+                found = f"{len(cells)} columns: {escape(line)!r}"
                 raise InputError(Place(source.name, number), found, f"{len(header)} ({names(header)})")
             yield number, cells
 

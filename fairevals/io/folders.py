@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from fairevals.errors import UsageError, shown
+from fairevals.errors import UsageError, escape
 from fairevals.io.streams import written_bytes
 
 PAGE = "index.html"
@@ -26,10 +26,10 @@ class Marked:
     def check(self, folder: Path, *, force: bool = False) -> None:
         """A folder with something in it that is not an earlier one of this kind is a `UsageError`, unless forced."""
         if folder.exists() and not folder.is_dir():
-            raise UsageError(f"{shown(str(folder), 200)} is not a folder")
+            raise UsageError(f"{escape(str(folder), 200)} is not a folder")
         if not force and folder.is_dir() and any(folder.iterdir()) and self.earlier(folder) is None:
             raise UsageError(
-                f"{shown(str(folder), 200)} is not empty, and not an earlier {self.what} ({self.marker} says so); "
+                f"{escape(str(folder), 200)} is not empty, and not an earlier {self.what} ({self.marker} says so); "
                 "choose another folder, or --force to write into it"
             )
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fairevals.errors import InputError, Place, shown
+from fairevals.errors import InputError, Place, escape
 from fairevals.ids import Ids, Index, numbered
 from fairevals.io.decimals import NUMBER, parse_decimals
 from fairevals.io.delimited import names, split_line, table, text_of
@@ -94,7 +94,7 @@ def read_memberships(spec: AttributeSpec) -> MembershipColumns:
     """
     if spec.memberships is None:
         raise InputError(
-            spec.place, f"attribute {shown(spec.name)} without memberships", 'memberships = "FILE"'
+            spec.place, f"attribute {escape(spec.name)} without memberships", 'memberships = "FILE"'
         )
     source = Source.of(spec.memberships)
     return _read_long(source, spec.groups) if is_long(source) else _read_ntcir(source, spec.groups)
@@ -142,7 +142,7 @@ def _read_ntcir(source: Source, groups: Sequence[str]) -> MembershipColumns:
         row = int(again[0])
         lines = (number for number, line in source.lines() if line.split())
         place = Place(source.name, next(islice(lines, row, None)))
-        doc, topic_name = shown(read.docs.text(row)), shown(list(topics)[read.topic_of[row]])
+        doc, topic_name = escape(read.docs.text(row)), escape(list(topics)[read.topic_of[row]])
         raise InputError(place, f"document {doc!r} twice in topic {topic_name!r}", "one line a document")
     return read
 
@@ -163,12 +163,12 @@ def _explain(source: Source, groups: Sequence[str]) -> None:
         if len(parts) != 2 + len(groups):
             # Perhaps it was meant as a table, and its header is wrong.
             expected = _ntcir(groups) + (f", or a table with {LONG}" if first else "")
-            raise InputError(place, f"{len(parts)} columns: {shown(line)!r}", expected)
+            raise InputError(place, f"{len(parts)} columns: {escape(line)!r}", expected)
         first = False
         values = [number_of(part) for part in parts[2:]]
         for part, value in zip(parts[2:], values, strict=True):
             if not value >= 0:
-                raise InputError(place, f"membership {shown(part)!r}", "a number of at least 0")
+                raise InputError(place, f"membership {escape(part)!r}", "a number of at least 0")
         if not any(values):
             raise InputError(place, "memberships that are all 0", "one above 0")
     raise InputError(Place(source.name), "a line that cannot be read", _ntcir(groups))
@@ -208,18 +208,18 @@ def collect(
             raise InputError(Place(name, line), f"an empty {'topic' if doc else 'doc'}", "a name")
         if group not in column:
             raise InputError(
-                Place(name, line), f"the unknown group {shown(group)!r}", f"one of {names(groups)}"
+                Place(name, line), f"the unknown group {escape(group)!r}", f"one of {names(groups)}"
             )
         weight = number_of(given) if isinstance(given, str) else float(given)
         if not 0 <= weight < math.inf:
-            raise InputError(Place(name, line), f"weight {shown(str(given))!r}", "a number of at least 0")
+            raise InputError(Place(name, line), f"weight {escape(str(given))!r}", "a number of at least 0")
         key = (topics.setdefault(topic, len(topics)) if by_topic else 0, doc)
         row = row_of.setdefault(key, len(row_of))
         if row == len(first_line):
             first_line.append(line)
         if (row, column[group]) in cells:
-            where = f" in topic {shown(topic)!r}" if by_topic else ""
-            found = f"document {shown(doc)!r}{where} twice in group {shown(group)!r}"
+            where = f" in topic {escape(topic)!r}" if by_topic else ""
+            found = f"document {escape(doc)!r}{where} twice in group {escape(group)!r}"
             raise InputError(Place(name, line), found, "one line for each of its groups")
         cells[row, column[group]] = weight
     if not row_of:
@@ -230,7 +230,7 @@ def collect(
     empty = np.flatnonzero(~_proper(weights))
     if empty.size:
         row = int(empty[0])
-        found = f"weights of document {shown(list(row_of)[row][1])!r} that are all 0"
+        found = f"weights of document {escape(list(row_of)[row][1])!r} that are all 0"
         raise InputError(Place(name, first_line[row]), found, "one above 0")
     return MembershipColumns(
         name,

@@ -10,7 +10,7 @@ from typing import NoReturn
 
 import numpy as np
 
-from fairevals.errors import InputError, Place, shown
+from fairevals.errors import InputError, Place, escape
 from fairevals.ids import PAD_BACK, PAD_FRONT, Ids, Index, padded_buffer
 from fairevals.io.decimals import NUMBER, parse_decimals
 from fairevals.io.streams import Limits, Source
@@ -107,7 +107,7 @@ def _together(
         row = int(twice[0])
         raise InputError(
             Place(source.name, _line_of(source, int(order[row]))),
-            f"document {shown(docs[row])!r} twice in topic {shown(topics[int(topic_of[order[row]])])!r}",
+            f"document {escape(docs[row])!r} twice in topic {escape(topics[int(topic_of[order[row]])])!r}",
             "a document once in a topic",
         )
     grades = np.concatenate([part.grades for part in parts])[order]
@@ -268,16 +268,16 @@ def _explain(source: Source, dtype: type[np.floating]) -> NoReturn:
         except UnicodeDecodeError:
             raise InputError(place, "bytes that are not UTF-8", "UTF-8") from None
         if re.search(rb"[\x00-\x08\x0b-\x1f]", content):
-            raise InputError(place, f"a control character in {shown(content)!r}", EXPECTED)
+            raise InputError(place, f"a control character in {escape(content)!r}", EXPECTED)
         try:
             _doc_name(comment)
         except Irregular:
-            raise InputError(place, f"document {shown(comment.strip())!r}", "printable characters") from None
+            raise InputError(place, f"document {escape(comment.strip())!r}", "printable characters") from None
         grade, *rest = content.split()
         if not NUMBER.fullmatch(grade) or not np.isfinite(float(grade)):
-            raise InputError(place, f"grade {shown(grade)!r}", f"a number, as in {EXPECTED}")
+            raise InputError(place, f"grade {escape(grade)!r}", f"a number, as in {EXPECTED}")
         if not rest or not rest[0].startswith(b"qid:") or rest[0] == b"qid:":
-            found = f"{shown(rest[0])!r} after the grade" if rest else "nothing after the grade"
+            found = f"{escape(rest[0])!r} after the grade" if rest else "nothing after the grade"
             raise InputError(place, found, f"qid:ID, as in {EXPECTED}")
         _explain_pairs(rest[1:], place, dtype)
     raise InputError(Place(source.name), "a line that cannot be read", EXPECTED)
@@ -288,11 +288,11 @@ def _explain_pairs(tokens: list[bytes], place: Place, dtype: type[np.floating]) 
     for token in tokens:
         name, colon, text = token.partition(b":")
         if not colon or not name.isdigit():
-            raise InputError(place, f"{shown(token)!r}", "number:value, such as 3:0.25")
+            raise InputError(place, f"{escape(token)!r}", "number:value, such as 3:0.25")
         number = int(name) if len(name) <= 6 else 0  # Python refuses to convert thousands of digits
         if not 1 <= number <= MOST_FEATURES:
             raise InputError(
-                place, f"feature number {shown(name)}", f"1 to {MOST_FEATURES} (not counted from 0)"
+                place, f"feature number {escape(name)}", f"1 to {MOST_FEATURES} (not counted from 0)"
             )
         if number in seen:
             raise InputError(place, f"feature {number} twice", "every feature once")
@@ -300,4 +300,4 @@ def _explain_pairs(tokens: list[bytes], place: Place, dtype: type[np.floating]) 
         with np.errstate(over="ignore"):
             if not NUMBER.fullmatch(text) or not np.isfinite(dtype(float(text))):
                 limit = f"a number below {np.finfo(dtype).max:.2g}"
-                raise InputError(place, f"{shown(text)!r} as the value of feature {number}", limit)
+                raise InputError(place, f"{escape(text)!r} as the value of feature {number}", limit)

@@ -11,7 +11,7 @@ import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from fairevals.errors import shown
+from fairevals.errors import escape
 
 _NUMERIC = re.compile(r"[-–+.\d]")
 
@@ -83,12 +83,12 @@ def _text(table: Table, places: int | None) -> str:
     places = 4 if places is None else places
 
     def cells(row: Sequence[Cell], at: int | None) -> list[str]:
-        found = [shown(cell, 80) if isinstance(cell, str) else number(cell, places) or "–" for cell in row]
+        found = [escape(cell, 80) if isinstance(cell, str) else number(cell, places) or "–" for cell in row]
         return [text + (" *" if (at, c) in table.marked else "  ") for c, text in enumerate(found)]
 
     body = [cells(row, r) for r, row in enumerate(table.rows)]
     foot = [cells(row, None) for row in table.footer]
-    head = [shown(name, 200) + "  " for name in table.columns]
+    head = [escape(name, 200) + "  " for name in table.columns]
     widths = [max(map(width, column)) for column in zip(head, *body, *foot, strict=True)]
     # Numbers to the right, text to the left; "0.61 ±0.02" and "–" are numbers to the eye.
     left = [not all(_NUMERIC.match(row[c]) for row in (*body, *foot)) for c in range(len(head))]
@@ -125,7 +125,7 @@ def _latex(table: Table, places: int | None) -> str:
     places = 4 if places is None else places
 
     def cells(row: Sequence[Cell], at: int | None) -> str:
-        texts = [shown(c, 80) if isinstance(c, str) else number(c, places) or "–" for c in row]
+        texts = [escape(c, 80) if isinstance(c, str) else number(c, places) or "–" for c in row]
         texts = [text.translate(_LATEX) for text in texts]
         return (
             " & ".join(rf"\textbf{{{t}}}" if (at, c) in table.marked else t for c, t in enumerate(texts))

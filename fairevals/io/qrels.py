@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from fairevals.errors import InputError, Place, shown
+from fairevals.errors import InputError, Place, escape
 from fairevals.ids import Ids, Index, numbered
 from fairevals.io.decimals import NUMBER, parse_decimals
 from fairevals.io.streams import Source
@@ -96,7 +96,7 @@ def unique(columns: QrelsColumns) -> QrelsColumns:
         grades = f"{kept_grades[first[differs[0]]]:g} and {columns.grades[row]:g}"
         raise InputError(
             Place(columns.name, row + 1),
-            f"document {shown(text)!r} of topic {shown(topic)!r} judged twice, {grades}",
+            f"document {escape(text)!r} of topic {escape(topic)!r} judged twice, {grades}",
             "one grade",
         )
     return QrelsColumns(columns.name, columns.topics, kept_topics, kept_docs, kept_grades)
@@ -115,12 +115,12 @@ def _explain(source: Source, columns: int) -> None:
         except UnicodeDecodeError:
             raise InputError(place, "bytes that are not UTF-8", "UTF-8") from None
         if any(c < 32 and c not in (9, 13) for c in line):
-            raise InputError(place, f"a control character in {shown(line)!r}", "text")
+            raise InputError(place, f"a control character in {escape(line)!r}", "text")
         if len(parts) != columns:
-            raise InputError(place, f"{len(parts)} columns: {shown(line)!r}", expected)
+            raise InputError(place, f"{len(parts)} columns: {escape(line)!r}", expected)
         number_text = parts[-1][1:] if parts[-1][:1] in (b"L", b"l") else parts[-1]
         if not NUMBER.fullmatch(number_text) or not np.isfinite(float(number_text)):
-            raise InputError(place, f"grade {shown(parts[-1])!r}", "a number, or L and a number")
+            raise InputError(place, f"grade {escape(parts[-1])!r}", "a number, or L and a number")
     raise InputError(Place(source.name), "a line that cannot be read", expected)
 
 
@@ -129,14 +129,14 @@ def columns_of_frame(frame: pd.DataFrame, name: str) -> QrelsColumns:
     for needed in ("topic", "doc", "grade"):
         if needed not in frame.columns:
             raise InputError(
-                Place(name), f"columns {shown(', '.join(map(str, frame.columns)), 200)}", "topic, doc, grade"
+                Place(name), f"columns {escape(', '.join(map(str, frame.columns)), 200)}", "topic, doc, grade"
             )
     import pandas as pd
 
     grades = pd.to_numeric(frame["grade"], errors="coerce").to_numpy(dtype=np.float64, na_value=np.nan)
     bad = np.flatnonzero(~np.isfinite(grades))
     if bad.size:
-        wrong = shown(repr(frame["grade"].iloc[int(bad[0])]))
+        wrong = escape(repr(frame["grade"].iloc[int(bad[0])]))
         raise InputError(Place(name, int(bad[0]) + 1), f"grade {wrong}", "a number")
     lines = range(1, len(frame) + 1)
     codes, topics = pd.factorize(np.array(identifiers(frame, "topic", name, lines).texts(), dtype=object))

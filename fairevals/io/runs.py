@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from fairevals.errors import InputError, Place, shown
+from fairevals.errors import InputError, Place, escape
 from fairevals.ids import Ids, keys
 from fairevals.io.check import Rules, is_header, is_sysdesc, raise_first
 from fairevals.io.decimals import parse_decimals
@@ -264,7 +264,7 @@ def columns_of_frame(
             if row in seen:
                 raise InputError(
                     Place(name, number),
-                    f"document {shown(row[2])!r} a second time in topic {shown(row[0])!r}",
+                    f"document {escape(row[2])!r} a second time in topic {escape(row[0])!r}",
                     f"it once (first in line {seen[row]})",
                 ) from None
             seen[row] = number
@@ -286,10 +286,10 @@ def _numbers(frame: pd.DataFrame, name: str, lines: Ints) -> Floats:
     bad = np.flatnonzero(~np.isfinite(scores))
     if bad.size:
         row = int(bad[0])
-        wrong = shown(repr(found.iloc[row]))
+        wrong = escape(repr(found.iloc[row]))
         raise InputError(Place(name, int(lines[row])), f"score {wrong}", "a finite number")
     return scores
 
 
 def _names(frame: pd.DataFrame) -> str:
-    return shown(", ".join(map(str, frame.columns)), 200)
+    return escape(", ".join(map(str, frame.columns)), 200)

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO, TextIO, cast
 
-from fairevals.errors import InputError, Place, UsageError, shown
+from fairevals.errors import InputError, Place, UsageError, escape
 
 BOM = b"\xef\xbb\xbf"
 _XZ_PIECE = 1 << 18
@@ -25,7 +25,7 @@ def _setting(name: str, default: int) -> int:
     text = os.environ.get(name, "")
     if text and not (text.isdecimal() and len(text) <= 18 and int(text) > 0):
         raise UsageError(
-            f"the environment variable {name} is {shown(text)!r}; expected a whole number above 0 "
+            f"the environment variable {name} is {escape(text)!r}; expected a whole number above 0 "
             "of at most 18 digits"
         )
     return int(text) if text else default
@@ -211,7 +211,7 @@ class Source:
             if isinstance(error, OSError) and error.strerror:
                 raise InputError(Place(self.name), f"cannot be read ({error.strerror})") from None
             raise InputError(
-                Place(self.name), f"cannot be read ({shown(str(error)) or 'cut short'})"
+                Place(self.name), f"cannot be read ({escape(str(error)) or 'cut short'})"
             ) from None
 
     def read(self) -> bytes:
@@ -310,7 +310,7 @@ def written_bytes(path: Path) -> Iterator[BinaryIO]:
 def written(path: Path, *, overwrite: bool = True) -> Iterator[TextIO]:
     """A text file in UTF-8, written as `written_bytes` does."""
     if not overwrite and path.exists():
-        raise UsageError(f"{shown(str(path))} is there already; choose another name")
+        raise UsageError(f"{escape(str(path))} is there already; choose another name")
     with written_bytes(path) as file:
         # Names of files may hold what is no text at all (half of a UTF-16 pair): better escaped than lost.
         text = io.TextIOWrapper(file, encoding="utf-8", errors="backslashreplace", newline="")

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from fairevals.errors import InputError, Place, UsageError, shown
+from fairevals.errors import InputError, Place, UsageError, escape
 from fairevals.ids import Ids
 from fairevals.io.streams import Source
 
@@ -25,7 +25,7 @@ def identifiers(frame: pd.DataFrame, column: str, name: str, lines: Sequence[int
         if not text:
             raise InputError(Place(name, int(line)), f"an empty {column}", f"a {column}")
         if "\0" in text or not (text.isascii() or _encodes(text)):
-            found = f"a {column} with a character that is none: {shown(ascii(text))}"
+            found = f"a {column} with a character that is none: {escape(ascii(text))}"
             raise InputError(Place(name, int(line)), found, "text")
     return Ids.of(texts)
 
@@ -50,7 +50,7 @@ def check_parquet(what: Any, name: str, most: int) -> None:
     nested = [column.name for column in schema if pa.types.is_nested(column.type)]
     if nested:
         raise InputError(
-            Place(name), f"the column {shown(nested[0])!r} of lists or tables", "texts and numbers"
+            Place(name), f"the column {escape(nested[0])!r} of lists or tables", "texts and numbers"
         )
     stored = sum(metadata.row_group(group).total_byte_size for group in range(metadata.num_row_groups))
     total = max(stored, 8 * metadata.num_rows * len(schema.names))
@@ -96,7 +96,7 @@ def read_table(source: Source) -> pd.DataFrame:
         )
         if not isinstance(frame.index, pd.RangeIndex):  # pandas takes columns without a name as row labels
             found, names = "more columns than names in the header", ", ".join(map(str, frame.columns))
-            expected = f"as many as there are names ({shown(names, 120)})"
+            expected = f"as many as there are names ({escape(names, 120)})"
             raise InputError(Place(source.name, 2), found, expected)
         # The index stays, so that blank lines count where a line is named.
         return frame[(frame.notna() & (frame != "")).any(axis=1)]
@@ -108,4 +108,4 @@ def read_table(source: Source) -> pd.DataFrame:
         Exception
     ) as error:  # pandas and pyarrow raise many kinds for a broken table; all mean the same here
         first = str(error).strip().split("\n")[0]
-        raise InputError(Place(source.name), f"not a readable table ({shown(first, 120)})") from None
+        raise InputError(Place(source.name), f"not a readable table ({escape(first, 120)})") from None

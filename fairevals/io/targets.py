@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from fairevals.errors import InputError, InputWarning, Place, shown
+from fairevals.errors import InputError, InputWarning, Place, escape
 from fairevals.io.delimited import text_of
 from fairevals.io.groups import TOLERANCE, number_of, shares
 from fairevals.io.streams import Source
@@ -49,7 +49,7 @@ def read_target_file(path: str | os.PathLike[str], groups: Sequence[str]) -> tup
             text_of(line, place)
             value = number_of(part)
             if not value >= 0:
-                raise InputError(place, f"probability {shown(part)!r}", "a number of at least 0")
+                raise InputError(place, f"probability {escape(part)!r}", "a number of at least 0")
             if len(values) == len(groups):
                 raise InputError(place, f"more than {len(groups)} numbers", "one for each group")
             values.append(value)

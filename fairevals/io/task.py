@@ -12,7 +12,7 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
-from fairevals.errors import InputError, Place, UsageError, shown
+from fairevals.errors import InputError, Place, UsageError, escape
 from fairevals.io.streams import Source
 
 KINDS = ("nominal", "ordinal")
@@ -107,16 +107,16 @@ class _Reader:
         return at
 
     def wrong(self, keys: tuple[str, ...], found: Any, expected: str) -> InputError:
-        shown_keys = ".".join(shown(key) for key in keys)
+        shown_keys = ".".join(escape(key) for key in keys)
         return InputError(
-            Place(self.name, self.line(*keys)), f"{shown_keys} = {shown(_value(found))}", expected
+            Place(self.name, self.line(*keys)), f"{shown_keys} = {escape(_value(found))}", expected
         )
 
     def known(self, table: Mapping[str, Any], keys: tuple[str, ...], known: tuple[str, ...]) -> None:
         for key in table:
             if key not in known:
                 place = Place(self.name, self.line(*keys, key))
-                raise InputError(place, f"the unknown key {shown(key)!r}", f"one of {', '.join(known)}")
+                raise InputError(place, f"the unknown key {escape(key)!r}", f"one of {', '.join(known)}")
 
     def number(
         self, table: Mapping[str, Any], keys: tuple[str, ...], default: Any, *, low: float, whole: bool
@@ -253,12 +253,12 @@ def read_task(path: str | os.PathLike[str]) -> Task:
         where = re.search(r"\(at line (\d+), column \d+\)", str(error))
         message = str(error).split(" (at ")[0]
         raise InputError(
-            Place(source.name, int(where[1]) if where else 0), f"not TOML ({shown(message)})"
+            Place(source.name, int(where[1]) if where else 0), f"not TOML ({escape(message)})"
         ) from None
     except RecursionError:
         raise InputError(Place(source.name), "not TOML (nested too deeply)") from None
     except ValueError as error:  # a whole number of thousands of digits
-        raise InputError(Place(source.name), f"not TOML ({shown(str(error))})") from None
+        raise InputError(Place(source.name), f"not TOML ({escape(str(error))})") from None
     reader = _Reader(source.name, text)
     keys = ("name", "qrels", "max_grade", "order", "cutoff", "measures", "utility_weight", "max_documents")
     reader.known(parsed, (), (*keys, "attributes", "policy"))

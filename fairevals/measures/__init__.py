@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from fairevals.errors import UsageError, shown
+from fairevals.errors import UsageError, escape
 from fairevals.measures.base import (
     HIGHER,
     LOWER,
@@ -54,5 +54,5 @@ def parse_measure(text: Any) -> Measure:
     except UsageError as error:
         if name in INDEX:
             takes = f"it takes {', '.join(sorted(parameters))}" if parameters else "it takes none"
-            raise UsageError(f"{name} has no parameter {shown(unknown[0])!r} ({takes})") from None
+            raise UsageError(f"{name} has no parameter {escape(unknown[0])!r} ({takes})") from None
         raise UsageError(f"{error}; known are {', '.join(INDEX)} and the measures of ir-measures") from None

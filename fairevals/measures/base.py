@@ -19,7 +19,7 @@ import numpy as np
 
 from fairevals.attention import Attention, parse_attention
 from fairevals.collection import Exposed, Ranked
-from fairevals.errors import UsageError, shown
+from fairevals.errors import UsageError, escape
 from fairevals.typing import Array, Floats
 
 
@@ -113,7 +113,7 @@ class Measure(ABC):
                     f" (one of {', '.join(map(repr, choices))})" if choices else f" ({f.metadata['meaning']})"
                 )
                 raise UsageError(
-                    f"{self.name}: {f.name}={shown(repr(value))} is not a possible value{wanted}"
+                    f"{self.name}: {f.name}={escape(repr(value))} is not a possible value{wanted}"
                 )
         if self.cutoff is not None and (type(self.cutoff) is not int or self.cutoff < 1):
             raise UsageError(
@@ -255,7 +255,7 @@ def split_name(text: str) -> tuple[str, Mapping[str, Any], Any]:
     expected = "expected NAME, NAME@cutoff or NAME(param=value,…)@cutoff"
     match = _GRAMMAR.fullmatch(text)
     if not match:
-        raise UsageError(f"cannot read the measure {shown(text)!r}; {expected}")
+        raise UsageError(f"cannot read the measure {escape(text)!r}; {expected}")
     try:
         call = ast.parse(f"f({match['params'] or ''})", mode="eval").body
         # `f(a)(b)` parses too, as a call of a call: only one pair of brackets is meant.
@@ -267,7 +267,7 @@ def split_name(text: str) -> tuple[str, Mapping[str, Any], Any]:
         if len(params) < len(call.keywords):  # one given twice, or a **
             raise ValueError
     except (SyntaxError, ValueError, MemoryError, RecursionError):
-        raise UsageError(f"cannot read the parameters of the measure {shown(text)!r}; {expected}") from None
+        raise UsageError(f"cannot read the parameters of the measure {escape(text)!r}; {expected}") from None
     cutoff: Any = match[
         "cutoff"
     ]  # a decimal is for IPrec of ir-measures only; others refuse it by themselves

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from fairevals.collection import Ranked
-from fairevals.errors import UsageError, shown
+from fairevals.errors import UsageError, escape
 from fairevals.measures.base import HIGHER, RankingMeasure, split_name
 from fairevals.typing import Floats
 
@@ -56,9 +56,9 @@ class Delegated(RankingMeasure):
             found = found if cutoff is None else found @ cutoff
             supported = bool(ir_measures.DefaultPipeline.supports(found))  # type: ignore[no-untyped-call]
         except Exception:  # a wrong name or parameter: NameError, ValueError, AssertionError, SyntaxError …
-            raise UsageError(f"unknown measure {shown(self.text)!r}") from None
+            raise UsageError(f"unknown measure {escape(self.text)!r}") from None
         if not supported:
-            raise UsageError(f"ir-measures knows {shown(self.text)!r} but no installed package computes it")
+            raise UsageError(f"ir-measures knows {escape(self.text)!r} but no installed package computes it")
         return found
 
     @property

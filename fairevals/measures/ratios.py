@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from fairevals.collection import AttributeView, Exposed
-from fairevals.errors import UsageError, shown
+from fairevals.errors import UsageError, escape
 from fairevals.measures.base import ExposureMeasure, named, near, param, rank_sum
 from fairevals.measures.disparity import group_means
 from fairevals.measures.merit import merit, merit_param
@@ -27,8 +27,8 @@ def sides(attribute: AttributeView, protected: str) -> Floats:
            [0. , 0. ]])
     """
     if protected not in attribute.groups:
-        known = ", ".join(map(shown, attribute.groups))
-        raise UsageError(f"the attribute has no group {shown(protected)!r} to protect (it has: {known})")
+        known = ", ".join(map(escape, attribute.groups))
+        raise UsageError(f"the attribute has no group {escape(protected)!r} to protect (it has: {known})")
     at = attribute.groups.index(protected)
     rest = rank_sum(np.delete(attribute.membership, at, axis=-1))
     return np.stack([attribute.membership[..., at], rest], axis=-1)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from fairevals.report.style import COLOURS, styled
-from fairevals.stats import RankCorrelations
+from fairevals.statistics import RankCorrelations
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

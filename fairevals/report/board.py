@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from fairevals.leaderboard import best_of
+from fairevals.evaluation.leaderboard import best_of
+from fairevals.evaluation.scores import Scores
 from fairevals.measures import Measure
-from fairevals.scores import Scores
-from fairevals.stats import RunGroups, mean_interval, significance_groups
+from fairevals.statistics import RunGroups, mean_interval, significance_groups
 
 WORK = 60_000_000
 """How many values are permuted for all measures together, at most."""

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from fairevals.exposures import DocumentRow, GroupRow
+from fairevals.evaluation.exposures import DocumentRow, GroupRow
 from fairevals.report.style import COLOURS, MARKERS, styled
 
 if TYPE_CHECKING:

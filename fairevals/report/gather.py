@@ -10,10 +10,11 @@ from typing import Any
 
 import numpy as np
 
-from fairevals.collection.blocks import Wanted
-from fairevals.errors import counted, shown
+from fairevals.collection.blocks import Requirements
+from fairevals.errors import escape, pluralize
+from fairevals.evaluation import Collection, Plan, load, score
+from fairevals.evaluation.scores import Scores
 from fairevals.io.streams import reads_once
-from fairevals.pipeline import Collection, Plan, load, score
 from fairevals.report.board import Board, board
 from fairevals.report.groups import Distribution, distribution
 from fairevals.report.merits import Merits, exposure_by_merit
@@ -21,9 +22,8 @@ from fairevals.report.roles import BOTH, FAIRNESS, UTILITY, role, with_both_side
 from fairevals.report.sources import FileInfo, files_of, versions
 from fairevals.report.style import labels
 from fairevals.report.tradeoff import pareto
-from fairevals.report.trained import Summary, read_summaries
-from fairevals.scores import Scores
-from fairevals.stats import (
+from fairevals.report.trained import TrainingSummary, read_summaries
+from fairevals.statistics import (
     NEGLIGIBLE,
     Comparisons,
     Paired,
@@ -33,7 +33,7 @@ from fairevals.stats import (
     rank_correlations,
     remarks,
 )
-from fairevals.stats.pairing import run_number
+from fairevals.statistics.pairing import run_number
 
 PANELS = 6
 """So many runs have their distributions and exposures drawn."""
@@ -43,7 +43,7 @@ DEPTH = 20
 
 
 @dataclass(frozen=True)
-class Wish:
+class ReportOptions:
     """What a report is to be about, beside the runs."""
 
     baseline: int | str | None = None
@@ -79,7 +79,7 @@ class Report:
     distributions: tuple[tuple[Distribution, ...], ...]
     """For each attribute."""
     merits: tuple[Merits, ...]
-    trained: Summary | None
+    trained: TrainingSummary | None
     files: tuple[FileInfo, ...]
     versions: dict[str, str]
     remarks: tuple[str, ...]
@@ -109,7 +109,7 @@ def gather(
     runs: Sequence[Any],
     collection: Collection,
     plan: Plan,
-    wish: Wish,
+    wish: ReportOptions,
     *,
     given: bool = False,
     qrels: Any = None,
@@ -125,7 +125,7 @@ def gather(
     collection = collection.with_attributes(_available(collection, plan))
     asked = len(plan.measures)
     plan = with_both_sides(plan, collection, given=given)
-    whole = replace(plan, wanted=Wanted(None, True, ()))
+    whole = replace(plan, wanted=Requirements(None, True, ()))
     files = files_of(
         collection.task,
         qrels if qrels is not None else collection.task.qrels,
@@ -194,7 +194,7 @@ def _available(collection: Collection, plan: Plan) -> list[str]:
     ]
 
 
-def _resamples(wish: Wish, found: Board) -> int:
+def _resamples(wish: ReportOptions, found: Board) -> int:
     return 10_000 if wish.test == "bootstrap" else found.resamples
 
 
@@ -251,14 +251,14 @@ def _remarks(report: Report, said: Sequence[str]) -> list[str]:
     for m, count in enumerate(scores.undefined().tolist()):
         if count and report.comparisons is None:  # else the comparisons tell it
             lines.append(
-                f"{scores.measures[m]} is undefined on up to {count} of {counted(len(scores.topics), 'topic')}: "
+                f"{scores.measures[m]} is undefined on up to {count} of {pluralize(len(scores.topics), 'topic')}: "
                 "these are not in its mean"
             )
     added = [str(measure) for measure in scores.measures[report.asked :]]
     if added:
         lines.append(f"added, to show usefulness and fairness apart: {', '.join(added)}")
     noisy = [
-        f"{scores.measures[m]} of {shown(scores.runs[r])}"
+        f"{scores.measures[m]} of {escape(scores.runs[r])}"
         for r, row in enumerate(report.board.entries)
         for m, entry in enumerate(row)
         if entry.notable
@@ -273,9 +273,10 @@ def _remarks(report: Report, said: Sequence[str]) -> list[str]:
         lines += remarks(report.comparisons)
     if len(report.panels) < len(scores.runs):
         lines.append(
-            f"distributions and exposure are drawn for {len(report.panels)} of {counted(len(scores.runs), 'run')}: the "
+            f"distributions and exposure are drawn for {len(report.panels)} of "
+            f"{pluralize(len(scores.runs), 'run')}: the "
             "baseline, the best by each measure, the Pareto front, then the next best"
         )
     if not report.baseline_given and len(scores.runs) > 1:
-        lines.append(f"the baseline is the first run given, {shown(scores.runs[report.baseline])}")
+        lines.append(f"the baseline is the first run given, {escape(scores.runs[report.baseline])}")
     return list(dict.fromkeys(lines))

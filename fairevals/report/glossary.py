@@ -11,7 +11,7 @@ from fairevals.report.roles import role
 
 
 @dataclass(frozen=True)
-class Term:
+class GlossaryEntry:
     """A measure as the glossary explains it."""
 
     name: str
@@ -49,7 +49,7 @@ WORDS = (
 )
 
 
-def terms(measures: Iterable[Measure]) -> list[Term]:
+def terms(measures: Iterable[Measure]) -> list[GlossaryEntry]:
     """A term for each kind of measure, in the order of the report."""
     by_name: dict[str, list[Measure]] = {}
     for measure in measures:
@@ -57,14 +57,14 @@ def terms(measures: Iterable[Measure]) -> list[Term]:
     return [_term(name, found) for name, found in by_name.items()]
 
 
-def _term(name: str, found: list[Measure]) -> Term:
+def _term(name: str, found: list[Measure]) -> GlossaryEntry:
     first = found[0]
     words = {
         "higher": "higher is better",
         "lower": "lower is better",
         "target": f"nearer to {first.direction.target or 0:g} is better",
     }
-    return Term(
+    return GlossaryEntry(
         name=name,
         shown_as=tuple(map(str, found)),
         role=role(first),

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fairevals.collection.blocks import Wanted
-from fairevals.errors import UsageError, shown
+from fairevals.collection.blocks import Requirements
+from fairevals.errors import UsageError, escape
+from fairevals.evaluation import Collection, Plan, blocks_of, load, make_policy
 from fairevals.io.out import Cell, Table
 from fairevals.io.task import PolicySpec
 from fairevals.measures.gf import mean_membership_along_ranks
-from fairevals.pipeline import Collection, Plan, blocks_of, load, make_policy
 from fairevals.report.style import COLOURS, HATCHES, styled
 from fairevals.typing import Floats
 
@@ -59,7 +59,7 @@ def distribution(
         _wanted(policy, collection, depth, attribute),
     )
     if topic is not None and topic not in collection.qrels.number:
-        raise UsageError(f"there is no topic {shown(topic)!r} in the qrels")
+        raise UsageError(f"there is no topic {escape(topic)!r} in the qrels")
     run = load(source, plan)
     drawn = make_policy(plan.policy, run)
     total, count = np.zeros((depth, len(loaded.attributes[attribute].spec.groups))), 0
@@ -80,9 +80,9 @@ def distribution(
     )
 
 
-def _wanted(policy: PolicySpec | None, collection: Collection, depth: int, attribute: str) -> Wanted:
+def _wanted(policy: PolicySpec | None, collection: Collection, depth: int, attribute: str) -> Requirements:
     kind = (policy or collection.task.policy).kind
-    return Wanted(None if kind == "pl" else depth, False, (attribute,))
+    return Requirements(None if kind == "pl" else depth, False, (attribute,))
 
 
 def _mean_over_samples(shares: Floats) -> Floats:
@@ -144,7 +144,7 @@ def along_ranks(distributions: Sequence[Distribution], title: str = "", columns:
                 continue
             _stacked(axes, distributions[number])
             if number % columns == 0:
-                axes.set_ylabel(f"mean membership ({shown(distributions[0].attribute, 24)})")
+                axes.set_ylabel(f"mean membership ({escape(distributions[0].attribute, 24)})")
             if number + columns >= len(distributions):
                 axes.set_xlabel("first k ranks")
         handles, names = all_axes[0].get_legend_handles_labels()
@@ -168,11 +168,11 @@ def _stacked(axes: Axes, found: Distribution) -> None:
             "linewidth": 0.3,
         }
         upper = below + found.achieved[:, g]
-        axes.fill_between(ranks, below, upper, label=str(shown(group, 24)), **look)
+        axes.fill_between(ranks, below, upper, label=str(escape(group, 24)), **look)
         axes.bar(place, found.target[g], width, aim, **look)
         below, aim = upper, aim + float(found.target[g])
     ticks = [1, *[k for k in (5, 10, 20, 50, 100) if 1 < k <= ranks[-1]]]
     axes.set_xticks([*ticks, place], [*map(str, ticks), "target"])
     axes.set(ylim=(0, 1), xlim=(1, ranks[-1] + 3 * width))
-    axes.set_title(str(shown(found.run, 28)), fontsize=10)
+    axes.set_title(str(escape(found.run, 28)), fontsize=10)
     axes.grid(visible=False)

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from fairevals.attention import parse_attention
-from fairevals.collection.blocks import Wanted
+from fairevals.collection.blocks import Requirements
+from fairevals.evaluation import Collection, Plan, blocks_of, load, make_policy
 from fairevals.io.task import PolicySpec
 from fairevals.measures.expected_exposure import target_exposure
 from fairevals.measures.merit import merit
-from fairevals.pipeline import Collection, Plan, blocks_of, load, make_policy
 from fairevals.report.style import COLOURS, styled
 from fairevals.typing import Floats
 
@@ -44,7 +44,7 @@ def exposure_by_merit(
     source: Any, collection: Collection, policy: PolicySpec, cutoff: int | None = None
 ) -> Merits:
     """Expected exposure of all documents retrieved or judged, for each merit, over all topics with a ranking."""
-    plan = Plan((), policy, collection.task.order, Wanted(None, True))
+    plan = Plan((), policy, collection.task.order, Requirements(None, True))
     run = load(source, plan)
     drawn, attention = make_policy(policy, run), parse_attention(ATTENTION)
     found: list[tuple[Floats, Floats, Floats]] = []

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fairevals.errors import counted, shown
+from fairevals.errors import escape, pluralize
 from fairevals.report.board import Board
 from fairevals.report.gather import Report
 from fairevals.report.glossary import WORDS, terms
@@ -20,7 +20,7 @@ from fairevals.report.roles import role
 from fairevals.report.style import data_uri, labels
 from fairevals.report.topics import drivers, tipping
 from fairevals.report.words import breakable, number, p_value, signed, size_of
-from fairevals.stats import description
+from fairevals.statistics import description
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -41,9 +41,9 @@ def _environment() -> Environment:
         p=p_value,
         size=size_of,
         breakable=breakable,
-        short=lambda text: str(shown(text, NAME)),
+        short=lambda text: str(escape(text, NAME)),
     )
-    made.globals.update(counted=counted)
+    made.globals.update(pluralize=pluralize)
     return made
 
 
@@ -157,7 +157,7 @@ def _glance(report: Report) -> list[tuple[str, str, str]]:
             continue
         same = sum(1 for r in range(len(names)) if r != winner and _share(board, m, r, winner))
         tail = (
-            f"; {counted(same, 'other run')} not significantly different"
+            f"; {pluralize(same, 'other run')} not significantly different"
             if same
             else "; all others differ significantly"
         )
@@ -216,7 +216,7 @@ def _rest(report: Report) -> dict[str, Any]:
             {
                 "name": name,
                 "kind": spec.kind,
-                "groups": [str(shown(group, NAME)) for group in spec.groups],
+                "groups": [str(escape(group, NAME)) for group in spec.groups],
                 "target": target
                 if isinstance(target, str)
                 else ", ".join(f"{x:g}" for x in target)
@@ -254,7 +254,7 @@ def _rest(report: Report) -> dict[str, Any]:
             ("Largest grade", f"{collection.max_grade:g}"),
             ("Unjudged or negative", "grade 0"),
             ("Topics left out by a run", "0 for utility, GF and GFR; undefined for measures of exposure"),
-            ("Undefined values", "not in the mean, and counted"),
+            ("Undefined values", "not in the mean, and pluralize"),
             ("Intervals", f"{100 * report.board.level:g} %, Student's t over topics"),
             (
                 "Groups of runs",
@@ -314,7 +314,7 @@ def _trained_rows(report: Report) -> dict[str, Any] | None:
                 )
                 cells.append(point)
                 seeds = max(seeds, point.seeds if point else 0)
-            rows.append({"name": str(shown(name, NAME)), "lam": lam, "seeds": seeds, "cells": cells})
+            rows.append({"name": str(escape(name, NAME)), "lam": lam, "seeds": seeds, "cells": cells})
     return {"heads": heads, "rows": rows}
 
 
@@ -327,7 +327,7 @@ def page_data(report: Report) -> dict[str, Any]:
     kept = set(first[:fitting]) if fitting > 1 else set()
     return {
         "runs": labels(scores.runs, NAME),
-        "topics": [str(shown(topic, 80)) for topic in scores.topics] if kept else [],
+        "topics": [str(escape(topic, 80)) for topic in scores.topics] if kept else [],
         "measures": [
             {
                 "name": str(m),

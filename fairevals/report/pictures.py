@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from fairevals.errors import shown
+from fairevals.errors import escape
 from fairevals.io.names import safe_name
 from fairevals.report.agreement import MOST, heat_map
 from fairevals.report.gather import Report
@@ -16,7 +16,7 @@ from fairevals.report.merits import ATTENTION, merits_figure
 from fairevals.report.style import labels, rendered
 from fairevals.report.topics import gains_figure
 from fairevals.report.tradeoff import Axis, Points, scatter
-from fairevals.report.trained import Summary, direction_of, lambda_figure, plane_figure
+from fairevals.report.trained import TrainingSummary, direction_of, lambda_figure, plane_figure
 
 MOST_PLANES = 6
 
@@ -122,7 +122,7 @@ def _tradeoff(report: Report, across: int) -> Picture:
 
 
 def _ranks(number: int, found: list[Distribution]) -> Picture:
-    attribute = str(shown(found[0].attribute, 40))
+    attribute = str(escape(found[0].attribute, 40))
     groups = labels(found[0].groups, 24)
     last = "; ".join(
         f"{one.run}: " + ", ".join(f"{g} {v:.2f}" for g, v in zip(groups, one.achieved[-1], strict=True))
@@ -141,9 +141,9 @@ def _ranks(number: int, found: list[Distribution]) -> Picture:
     )
 
 
-def _trained(summary: Summary) -> Iterator[Picture]:
+def _trained(summary: TrainingSummary) -> Iterator[Picture]:
     utility, disparity = summary.utility, summary.disparity
-    splits = " and ".join(shown(s, 20) for s in summary.shown_splits)
+    splits = " and ".join(escape(s, 20) for s in summary.shown_splits)
     if summary.swept and (utility or disparity):
         yield Picture(
             "trained",
@@ -158,14 +158,14 @@ def _trained(summary: Summary) -> Iterator[Picture]:
             "trained-plane",
             rendered(plane_figure(summary)),
             f"Trained policies in the plane of {utility} ({direction_of(utility)} is better) and {disparity} "
-            f"({direction_of(disparity)} is better), {shown(summary.shown_splits[-1], 20)} data; "
+            f"({direction_of(disparity)} is better), {escape(summary.shown_splits[-1], 20)} data; "
             "the table below has the values.",
             "Trained policies against baselines: a λ sweep is a line, a method without λ a point; bars are ± one "
             "standard deviation over seeds.",
         )
 
 
-def _sweep(summary: Summary) -> str:
+def _sweep(summary: TrainingSummary) -> str:
     split = summary.shown_splits[-1]
     parts = []
     for name in summary.swept:
@@ -173,7 +173,7 @@ def _sweep(summary: Summary) -> str:
             found = summary.of(name, split, measure or "")
             if found:
                 parts.append(
-                    f"{shown(name)}, {measure} from {found[0].mean:.4f} at λ={found[0].lam:g} "
+                    f"{escape(name)}, {measure} from {found[0].mean:.4f} at λ={found[0].lam:g} "
                     f"to {found[-1].mean:.4f} at λ={found[-1].lam:g}"
                 )
     return "; ".join(parts) or "no values"

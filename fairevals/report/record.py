@@ -15,8 +15,8 @@ from fairevals.report.gather import Report
 from fairevals.report.pictures import Picture
 from fairevals.report.roles import role
 from fairevals.report.topics import drivers, tipping
-from fairevals.stats import pair
-from fairevals.stats.tables import data_table
+from fairevals.statistics import pair
+from fairevals.statistics.tables import data_table
 
 REPORT = Marked("report", "report.json", "fairevals report 1")
 """The folder of a report."""

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from fairevals.evaluation import Collection, Plan, with_components
 from fairevals.measures import CompositeMeasure, ExposureMeasure, Measure, parse_measure
-from fairevals.pipeline import Collection, Plan, with_components
 
 UTILITY, FAIRNESS, BOTH = "utility", "fairness", "both"
 _OWN = {"GFR": BOTH, "EE_R": UTILITY}

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from fairevals.errors import UsageError, shown
+from fairevals.errors import UsageError, escape
 from fairevals.io.streams import written_bytes
 
 if TYPE_CHECKING:
@@ -100,7 +100,7 @@ def save(figure: Figure, path: Path) -> None:
     """Write a figure as svg, png or pdf, by the file's ending, whole or not at all."""
     kind = path.suffix.lower().removeprefix(".")
     if kind not in ("svg", "png", "pdf"):
-        raise UsageError(f"{shown(str(path))}: a figure is written as .svg, .png or .pdf")
+        raise UsageError(f"{escape(str(path))}: a figure is written as .svg, .png or .pdf")
     data = rendered(figure, kind)
     with written_bytes(path) as file:
         file.write(data)
@@ -133,7 +133,7 @@ def labels(names: Sequence[str], most: int = 24) -> list[str]:
     found: list[str] = []
     seen: dict[str, int] = {}
     for name in names:
-        text = str(shown(name, most))
+        text = str(escape(name, most))
         seen[text] = seen.get(text, 0) + 1
         found.append(text if seen[text] == 1 else f"{text} ({seen[text]})")
     return found

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from fairevals.report.style import COLOURS, HATCHES, styled
-from fairevals.stats import Paired
+from fairevals.statistics import Paired
 from fairevals.typing import Floats
 
 if TYPE_CHECKING:

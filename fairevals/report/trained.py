@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from fairevals.errors import FairevalsError, InputError, Place, shown
+from fairevals.errors import FairevalsError, InputError, Place, escape
 from fairevals.io.streams import Source
 from fairevals.measures.base import HIGHER, Direction, split_name
 from fairevals.measures.index import INDEX, measure_class
@@ -85,7 +85,7 @@ def read_summary(folder: Path) -> list[Row]:
     reader = csv.reader(lines)
     head = tuple(next(reader, ()))
     if head[: len(COLUMNS)] != COLUMNS:  # what follows is for other readers
-        raise InputError(Place(source.name, 1), f"columns {shown(','.join(head))}", ",".join(COLUMNS))
+        raise InputError(Place(source.name, 1), f"columns {escape(','.join(head))}", ",".join(COLUMNS))
     rows = []
     for cells in reader:
         place = Place(source.name, reader.line_num)
@@ -105,7 +105,7 @@ def _number(text: str, place: Place) -> float:
     except ValueError:
         value = math.inf
     if math.isinf(value):
-        raise InputError(place, f"{shown(text)!r}", "a finite number")
+        raise InputError(place, f"{escape(text)!r}", "a finite number")
     return value
 
 
@@ -142,7 +142,7 @@ def direction_of(measure: str) -> Direction:
 
 
 @dataclass(frozen=True)
-class Summary:
+class TrainingSummary:
     """The policies of one or several folders."""
 
     points: tuple[Point, ...]
@@ -201,10 +201,10 @@ class Summary:
         return tuple(name for name in self.families if not (is_greedy(name) and name in swept))
 
 
-def read_summaries(folders: Sequence[Path]) -> Summary | None:
+def read_summaries(folders: Sequence[Path]) -> TrainingSummary | None:
     """The summaries of all folders together; None without any row."""
     rows = [row for folder in folders for row in read_summary(folder)]
-    return Summary(tuple(points(rows))) if rows else None
+    return TrainingSummary(tuple(points(rows))) if rows else None
 
 
 def _places(lams: Sequence[float]) -> dict[float, int]:
@@ -212,7 +212,7 @@ def _places(lams: Sequence[float]) -> dict[float, int]:
     return {lam: place for place, lam in enumerate(sorted(set(lams)))}
 
 
-def lambda_figure(summary: Summary) -> Figure:
+def lambda_figure(summary: TrainingSummary) -> Figure:
     """Utility and disparity along λ, an axes each: lines are means, bands ± one standard deviation over seeds."""
     from matplotlib.figure import Figure
 
@@ -246,7 +246,7 @@ def _curve(
     band(axes, x, mean, spread, 2 * colour + split, label, linestyle=("-", "--")[split % 2])
 
 
-def plane_figure(summary: Summary) -> Figure:
+def plane_figure(summary: TrainingSummary) -> Figure:
     """Utility against disparity on the last split: a λ sweep is a line, a method without λ a point."""
     from matplotlib.figure import Figure
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from fairevals.evaluation.leaderboard import long_table
 from fairevals.io.folders import PAGE
 from fairevals.io.out import render
-from fairevals.leaderboard import long_table
 from fairevals.report.gather import Report
 from fairevals.report.page import page
 from fairevals.report.pictures import pictures

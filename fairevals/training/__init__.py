@@ -13,7 +13,7 @@ independently, and a scorer from any library plugs in (`fairevals.training.model
 from __future__ import annotations
 
 from fairevals.training.data import (
-    Block,
+    Batch,
     Dataset,
     Standardiser,
     groups_from_feature,
@@ -36,7 +36,7 @@ __all__ = [
     "METHODS",
     "MODELS",
     "Adam",
-    "Block",
+    "Batch",
     "Dataset",
     "Epoch",
     "Fitted",

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from fairevals.training.data import Block
+from fairevals.training.data import Batch
 from fairevals.training.models import log_sigmoid, sigmoid
 from fairevals.training.utilities import WeightedSum
 from fairevals.typing import Floats, Ints
@@ -96,7 +96,7 @@ class BanditRankLoss:
     draws: int = 30
     """B"""
 
-    def gradient(self, scores: Floats, block: Block, rng: np.random.Generator) -> tuple[Floats, Floats]:
+    def gradient(self, scores: Floats, block: Batch, rng: np.random.Generator) -> tuple[Floats, Floats]:
         """The loss and its gradient by the scores, the affinities' logits."""
         value, gradient = np.zeros(len(scores)), np.zeros_like(scores)
         for t in range(len(scores)):
@@ -115,22 +115,22 @@ class BanditRankLoss:
                 gradient[t, at] -= (1 - self.gamma) * side * sigmoid(-side * s) / at.size
         return value, gradient
 
-    def greedy(self, scores: Floats, one: Block) -> float:
+    def greedy(self, scores: Floats, one: Batch) -> float:
         """The reward of the M best documents in order."""
         order = np.argsort(-scores, kind="stable")[: min(scores.size, self.most)]
         return float(self.reward.of_rankings(order[None, None], one)[0, 0])
 
-    def quality(self, scores: Floats, block: Block) -> Floats:
+    def quality(self, scores: Floats, block: Batch) -> Floats:
         """The reward of the greedy order."""
         return np.array(
             [self.greedy(scores[t, block.present[t]], topic_of(block, t)) for t in range(len(scores))]
         )
 
 
-def topic_of(block: Block, topic: int) -> Block:
+def topic_of(block: Batch, topic: int) -> Batch:
     """One topic of a block without its padding."""
     there = block.present[topic]
-    return Block(
+    return Batch(
         block.features[topic : topic + 1, there],
         block.grades[topic : topic + 1, there],
         np.ones((1, int(there.sum())), dtype=bool),

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
-from fairevals.errors import InputError, InputWarning, Place, UsageError, shown
+from fairevals.errors import InputError, InputWarning, Place, UsageError, escape
 from fairevals.ids import Ids, Index
 from fairevals.io.groups import group_names, read_memberships
 from fairevals.io.letor import read_letor
@@ -28,7 +28,7 @@ def no_groups(what: str) -> UsageError:
 
 
 @dataclass(frozen=True)
-class Block:
+class Batch:
     """Some topics, padded to the longest: what losses and estimators see."""
 
     features: Array
@@ -108,7 +108,7 @@ class Dataset:
         """Documents of each topic."""
         return np.diff(self.starts)
 
-    def block(self, topics: Sequence[int] | Ints, max_grade: float | None = None) -> Block:
+    def block(self, topics: Sequence[int] | Ints, max_grade: float | None = None) -> Batch:
         """Some of the topics, padded to the longest of them."""
         chosen = np.asarray(topics, dtype=np.int64)
         start, length = self.starts[chosen], self.starts[chosen + 1] - self.starts[chosen]
@@ -116,7 +116,7 @@ class Dataset:
         grade = self.max_grade if max_grade is None else max_grade
         if np.all(length == longest) and np.all(np.diff(start) == longest):
             rows, shape = slice(int(start[0]), int(start[0]) + longest * chosen.size), (chosen.size, longest)
-            return Block(
+            return Batch(
                 self.features[rows].reshape(*shape, -1),
                 self.grades[rows].reshape(shape),
                 np.ones(shape, dtype=bool),
@@ -126,7 +126,7 @@ class Dataset:
         place = np.arange(longest)
         present = place < length[:, None]
         row = np.where(present, start[:, None] + place, 0)
-        return Block(
+        return Batch(
             np.where(present[..., None], self.features[row], self.features.dtype.type(0)),
             np.where(present, self.grades[row], 0.0),
             present,
@@ -134,7 +134,7 @@ class Dataset:
             grade,
         )
 
-    def blocks(self, max_grade: float | None = None) -> Iterator[tuple[Ints, Block]]:
+    def blocks(self, max_grade: float | None = None) -> Iterator[tuple[Ints, Batch]]:
         """All topics in blocks of bounded size, topics of like length together: their numbers, and the block."""
         order = np.argsort(self.lengths, kind="stable")
         width = max(1, self.features.shape[1])
@@ -222,7 +222,7 @@ def groups_from_file(data: Sequence[Dataset], path: str | os.PathLike[str]) -> l
         row = index.find(topic_of, Ids.of(each.docs))
         if np.all(row < 0):
             raise InputError(
-                Place(os.fspath(path)), f"no document of {shown(each.name)}", "groups for its documents"
+                Place(os.fspath(path)), f"no document of {escape(each.name)}", "groups for its documents"
             )
         if np.any(row < 0):
             count = f"{np.count_nonzero(row < 0)} of {row.size}"

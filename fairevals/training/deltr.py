@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from fairevals.training.data import Block, no_groups
+from fairevals.training.data import Batch, no_groups
 from fairevals.training.listnet import cross_entropy_with_gradient, softmax
 from fairevals.typing import Floats
 
@@ -27,13 +27,13 @@ class DeltrLoss:
     lam: float
     protected: int
 
-    def gradient(self, scores: Floats, block: Block, rng: np.random.Generator) -> tuple[Floats, Floats]:
+    def gradient(self, scores: Floats, block: Batch, rng: np.random.Generator) -> tuple[Floats, Floats]:
         """L + λU and its gradient."""
         value, gradient = cross_entropy_with_gradient(scores, block.grades)
         lack, slope = self.unfairness_with_gradient(scores, block)
         return value + self.lam * lack, gradient + self.lam * slope
 
-    def unfairness_with_gradient(self, scores: Floats, block: Block) -> tuple[Floats, Floats]:
+    def unfairness_with_gradient(self, scores: Floats, block: Batch) -> tuple[Floats, Floats]:
         """U and its gradient by the scores."""
         if block.membership is None:
             raise no_groups("deltr")
@@ -50,6 +50,6 @@ class DeltrLoss:
         slope: Floats = 2.0 * lack * p * (share - (share * p).sum(axis=1, keepdims=True))
         return lack[:, 0] ** 2, slope
 
-    def quality(self, scores: Floats, block: Block) -> Floats:
+    def quality(self, scores: Floats, block: Batch) -> Floats:
         """Minus the loss."""
         return -self.gradient(scores, block, np.random.default_rng(0))[0]

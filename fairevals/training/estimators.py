@@ -16,12 +16,12 @@ import numpy as np
 from fairevals.attention import AttentionLike, parse_attention
 from fairevals.errors import UsageError
 from fairevals.policy.plackett_luce import PlackettLuce
-from fairevals.training.data import Block
+from fairevals.training.data import Batch
 from fairevals.training.objectives import Objective, entropy_with_gradient
 from fairevals.training.utilities import Term
 from fairevals.typing import Floats, Ints
 
-Estimator = Callable[[Objective, Floats, Block, np.random.Generator, int], tuple[Floats, Floats]]
+Estimator = Callable[[Objective, Floats, Batch, np.random.Generator, int], tuple[Floats, Floats]]
 """(objective, scores, block, rng, samples) → values (topics,), gradient (topics, documents)."""
 
 TOLERANCE = 1e-3
@@ -31,7 +31,7 @@ _LOWEST = -600.0
 
 
 def reinforce(
-    objective: Objective, scores: Floats, block: Block, rng: np.random.Generator, samples: int = 10
+    objective: Objective, scores: Floats, block: Batch, rng: np.random.Generator, samples: int = 10
 ) -> tuple[Floats, Floats]:
     """The log-derivative trick: mean over samples of (R_s − b_s)·∇ log π(r_s), b_s the mean of the others' R.
 
@@ -50,7 +50,7 @@ def reinforce(
 
 
 def pl_rank(
-    objective: Objective, scores: Floats, block: Block, rng: np.random.Generator, samples: int = 10
+    objective: Objective, scores: Floats, block: Batch, rng: np.random.Generator, samples: int = 10
 ) -> tuple[Floats, Floats]:
     """PL-Rank-3 (Oosterhuis, SIGIR 2022) with a leave-one-out baseline for each rank.
 
@@ -87,7 +87,7 @@ def pl_rank(
 def exact(
     objective: Objective,
     scores: Floats,
-    block: Block,
+    block: Batch,
     rng: np.random.Generator | None = None,
     samples: int = 0,
     *,
@@ -196,7 +196,7 @@ class Drawn:
         return gradient
 
 
-def _terms(objective: Objective, block: Block, name: str) -> list[Term]:
+def _terms(objective: Objective, block: Batch, name: str) -> list[Term]:
     terms = objective.utility.terms(block)
     if terms is None:
         raise UsageError(f"{objective.utility} is not linear in exposure, which {name} needs; use reinforce")
@@ -237,7 +237,7 @@ def _less_others(values: Floats) -> Floats:
     return less
 
 
-def _sampled_disparity(objective: Objective, drawn: Drawn, block: Block) -> tuple[Term, Floats]:
+def _sampled_disparity(objective: Objective, drawn: Drawn, block: Batch) -> tuple[Term, Floats]:
     """∂D/∂v at the sampled exposure as a term, and D there."""
     weights = parse_attention(objective.attention).weights(drawn.ranks)
     topics, samples, _ = drawn.rankings.shape

@@ -12,7 +12,7 @@ from fairevals.measures.disparity import group_disparity, individual_disparity
 from fairevals.measures.err import expected_reciprocal_rank
 from fairevals.measures.merit import merit
 from fairevals.policy.plackett_luce import PlackettLuce
-from fairevals.training.data import Block, Dataset
+from fairevals.training.data import Batch, Dataset
 from fairevals.training.policies import TrainedPolicy
 from fairevals.typing import Floats, Ints
 
@@ -83,7 +83,7 @@ def evaluate_policy(
 
 def _views(
     policy: TrainedPolicy, data: Dataset, greedy: bool, samples: int, grade: float
-) -> Iterator[tuple[Ints, Block, _Topics]]:
+) -> Iterator[tuple[Ints, Batch, _Topics]]:
     if policy.is_mixture:
         for t, (weights, rankings) in enumerate(policy.mixtures(data)):
             topic = np.array([t])
@@ -104,7 +104,7 @@ def _views(
         yield topics, block, _of_plackett_luce(padded, block, topics, samples)
 
 
-def _of_plackett_luce(scores: Floats, block: Block, topics: Ints, samples: int) -> _Topics:
+def _of_plackett_luce(scores: Floats, block: Batch, topics: Ints, samples: int) -> _Topics:
     policy = PlackettLuce(scores)
     whole = policy.exposure("log2").value
     cut = policy.exposure("log2", CUTOFF).value if scores.shape[1] > CUTOFF else whole
@@ -118,7 +118,7 @@ def _of_plackett_luce(scores: Floats, block: Block, topics: Ints, samples: int) 
     return _Topics(whole, cut, err, error)
 
 
-def _of_mixture(weights: Floats, rankings: Ints, block: Block) -> _Topics:
+def _of_mixture(weights: Floats, rankings: Ints, block: Batch) -> _Topics:
     ranks = rankings.shape[1]
     v = parse_attention("log2").weights(ranks)
     exposure, cut = np.zeros((1, ranks)), np.zeros((1, ranks))

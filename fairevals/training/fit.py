@@ -10,7 +10,7 @@ from typing import Generic, Protocol, TypeVar
 import numpy as np
 
 from fairevals.errors import UsageError
-from fairevals.training.data import Block, Dataset
+from fairevals.training.data import Batch, Dataset
 from fairevals.training.models import Scorer
 from fairevals.typing import Floats
 
@@ -20,11 +20,11 @@ S = TypeVar("S", bound=Scorer)
 class Loss(Protocol):
     """What a method minimises, seen from the scores."""
 
-    def gradient(self, scores: Floats, block: Block, rng: np.random.Generator) -> tuple[Floats, Floats]:
+    def gradient(self, scores: Floats, block: Batch, rng: np.random.Generator) -> tuple[Floats, Floats]:
         """Loss of each topic, and its gradient by the scores (topics, documents)."""
         ...
 
-    def quality(self, scores: Floats, block: Block) -> Floats:
+    def quality(self, scores: Floats, block: Batch) -> Floats:
         """What models are chosen by on validation data, a number a topic: higher is better, nothing is drawn anew."""
         ...
 

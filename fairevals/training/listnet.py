@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from fairevals.training.data import Block
+from fairevals.training.data import Batch
 from fairevals.typing import Floats
 
 
@@ -40,10 +40,10 @@ def cross_entropy_with_gradient(scores: Floats, grades: Floats) -> tuple[Floats,
 class ListNetLoss:
     """The loss of ListNet with top-one probabilities."""
 
-    def gradient(self, scores: Floats, block: Block, rng: np.random.Generator) -> tuple[Floats, Floats]:
+    def gradient(self, scores: Floats, block: Batch, rng: np.random.Generator) -> tuple[Floats, Floats]:
         """Cross entropy and its gradient."""
         return cross_entropy_with_gradient(scores, block.grades)
 
-    def quality(self, scores: Floats, block: Block) -> Floats:
+    def quality(self, scores: Floats, block: Batch) -> Floats:
         """Minus the cross entropy."""
         return -cross_entropy_with_gradient(scores, block.grades)[0]

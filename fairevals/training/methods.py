@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from fairevals.errors import UsageError, shown
+from fairevals.errors import UsageError, escape
 from fairevals.training.bandit_rank import BanditRankLoss
 from fairevals.training.data import Dataset, Standardiser, no_groups
 from fairevals.training.deltr import DeltrLoss
@@ -109,7 +109,9 @@ def protected_group(name: str, data: Dataset) -> int:
     if not name:
         return int(np.argmin(data.membership.sum(axis=0)))
     if name not in data.groups:
-        raise UsageError(f"there is no group {shown(name)!r}; there are {', '.join(map(shown, data.groups))}")
+        raise UsageError(
+            f"there is no group {escape(name)!r}; there are {', '.join(map(escape, data.groups))}"
+        )
     return data.groups.index(name)
 
 

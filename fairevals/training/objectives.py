@@ -9,7 +9,7 @@ import numpy as np
 from fairevals.attention import AttentionLike
 from fairevals.measures.merit import merit
 from fairevals.policy.plackett_luce import PlackettLuce
-from fairevals.training.data import Block
+from fairevals.training.data import Batch
 from fairevals.training.disparities import disparity_with_gradient
 from fairevals.training.utilities import Term, WeightedSum, parse_utility
 from fairevals.typing import Floats
@@ -36,7 +36,7 @@ class Objective:
         """An objective whose utility is given as text."""
         return cls(parse_utility(utility), lam, **rest)  # type: ignore[arg-type]
 
-    def disparity_of(self, exposure: Floats, block: Block) -> tuple[Floats, Floats]:
+    def disparity_of(self, exposure: Floats, block: Batch) -> tuple[Floats, Floats]:
         """D and its gradient by the exposures."""
         merits = merit(block.grades, self.merit)
         return disparity_with_gradient(self.disparity, exposure, merits, block.membership, self.ties)
@@ -45,7 +45,7 @@ class Objective:
         """How many ranks a sample must have; None for all."""
         return None if self.lam else self.utility.depth
 
-    def value(self, scores: Floats, block: Block, samples: int = 100, tolerance: float = 1e-6) -> Floats:
+    def value(self, scores: Floats, block: Batch, samples: int = 100, tolerance: float = 1e-6) -> Floats:
         """The objective of each topic without the entropy, which is there for the sake of training only.
 
         D is exact, and so is U if it is linear in exposure; else U is the mean over `samples` rankings drawn

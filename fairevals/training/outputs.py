@@ -11,7 +11,7 @@ from typing import TextIO
 
 import numpy as np
 
-from fairevals.errors import UsageError, shown
+from fairevals.errors import UsageError, escape
 from fairevals.io.streams import written
 from fairevals.policy.plackett_luce import PlackettLuce
 from fairevals.training.data import Dataset
@@ -53,10 +53,10 @@ def check_folder(folder: str | os.PathLike[str], force: bool = False) -> Path:
     """The folder, if it is empty or not there, or may be written over."""
     path = Path(folder)
     if path.exists() and not path.is_dir():
-        raise UsageError(f"{shown(str(path))} is no folder")
+        raise UsageError(f"{escape(str(path))} is no folder")
     if path.is_dir() and any(path.iterdir()) and not force:
         raise UsageError(
-            f"{shown(str(path))} is not empty; choose another folder, or --force to write into it"
+            f"{escape(str(path))} is not empty; choose another folder, or --force to write into it"
         )
     return path
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import numpy as np
 
-from fairevals.errors import FairevalsError, InputError, Place, UsageError, shown
+from fairevals.errors import FairevalsError, InputError, Place, UsageError, escape
 from fairevals.io.letor import MOST_FEATURES
 from fairevals.io.streams import written_bytes
 from fairevals.training.data import Dataset, Standardiser, no_groups
@@ -146,9 +146,9 @@ def _read_config(path: Path) -> tuple[Settings, int, tuple[str, ...]]:
         raise InputError(place, "no configuration of a trained policy", f'"format": "{FORMAT}"')
     features, groups, settings = (config.get(key) for key in ("features", "groups", "settings"))
     if type(features) is not int or not 0 <= features <= MOST_FEATURES:
-        raise InputError(place, f"features {shown(repr(features))}", f"0 to {MOST_FEATURES}")
+        raise InputError(place, f"features {escape(repr(features))}", f"0 to {MOST_FEATURES}")
     if not isinstance(groups, list) or not all(isinstance(group, str) for group in groups):
-        raise InputError(place, f"groups {shown(repr(groups))}", "a list of names")
+        raise InputError(place, f"groups {escape(repr(groups))}", "a list of names")
     if not isinstance(settings, dict):
         raise InputError(place, "no settings", "an object")
     try:
@@ -170,7 +170,7 @@ def _read_arrays(path: Path, wanted: dict[str, tuple[int, ...]]) -> dict[str, Fl
                         raise ValueError("an unknown version of the npy format")
                     header = np.lib.format.read_array_header_1_0(member)
                     if header[0] != shape or header[1] or header[2] != np.dtype("<f8"):
-                        what = f"{shown(str(header[2]))} of shape {shown(str(header[0]))}"
+                        what = f"{escape(str(header[2]))} of shape {escape(str(header[0]))}"
                         raise InputError(place, f"array {name} is {what}", f"float64 of shape {shape}")
                     count = int(np.prod(shape, dtype=np.int64))
                     values = np.frombuffer(member.read(8 * count), dtype="<f8")
@@ -183,6 +183,6 @@ def _read_arrays(path: Path, wanted: dict[str, tuple[int, ...]]) -> dict[str, Fl
         raise InputError(place, f"cannot be read ({error.strerror or 'broken'})") from None
     except (zipfile.BadZipFile, ValueError, NotImplementedError, EOFError, RuntimeError) as error:
         raise InputError(
-            place, f"no readable arrays ({shown(str(error))})", "a model.npz of this program"
+            place, f"no readable arrays ({escape(str(error))})", "a model.npz of this program"
         ) from None
     return found

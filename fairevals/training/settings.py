@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from fairevals.errors import UsageError, shown
+from fairevals.errors import UsageError, escape
 from fairevals.measures.merit import MERITS
 from fairevals.training.data import Dataset
 from fairevals.training.disparities import DISPARITIES, TIES
@@ -64,7 +64,7 @@ class Settings:
 
     def __post_init__(self) -> None:
         if self.method not in DEFAULTS:
-            raise UsageError(f"unknown method {shown(self.method)!r}; known are {', '.join(DEFAULTS)}")
+            raise UsageError(f"unknown method {escape(self.method)!r}; known are {', '.join(DEFAULTS)}")
         for f in self.fields():
             value, rules = getattr(self, f.name), f.metadata
             kind = {"float": (int, float), "int": int, "str": str, "bool": bool}[str(f.type)]
@@ -74,7 +74,7 @@ class Settings:
             if not right or (rules["of"] and value not in rules["of"]):
                 wanted = f" (one of {', '.join(rules['of'])})" if rules["of"] else f" ({rules['meaning']})"
                 name = "lambda" if f.name == "lam" else f.name
-                raise UsageError(f"{self.method}: {name}={shown(repr(value))} is not possible{wanted}")
+                raise UsageError(f"{self.method}: {name}={escape(repr(value))} is not possible{wanted}")
         parse_utility(self.utility)
         parse_utility(self.reward)
 
@@ -89,7 +89,7 @@ class Settings:
         known = {f.name for f in cls.fields()}
         for name in given:
             if name not in known:
-                raise UsageError(f"unknown setting {shown(name)!r}; known are {', '.join(sorted(known))}")
+                raise UsageError(f"unknown setting {escape(name)!r}; known are {', '.join(sorted(known))}")
         return cls(method, **{**DEFAULTS.get(method, {}), **given})
 
     @classmethod

@@ -16,12 +16,12 @@ from typing import ClassVar
 import numpy as np
 
 from fairevals.attention import AttentionLike, parse_attention
-from fairevals.errors import UsageError, shown
+from fairevals.errors import UsageError, escape
 from fairevals.measures.average_precision import average_precision
 from fairevals.measures.err import expected_reciprocal_rank
 from fairevals.measures.ndcg import gains
 from fairevals.measures.reciprocal_rank import reciprocal_rank
-from fairevals.training.data import Block
+from fairevals.training.data import Batch
 from fairevals.typing import Floats, Ints
 
 
@@ -66,10 +66,10 @@ class Utility(ABC):
     cutoff: int | None = None
 
     @abstractmethod
-    def of_grades(self, grades: Floats, block: Block, rankings: Ints) -> Floats:
+    def of_grades(self, grades: Floats, block: Batch, rankings: Ints) -> Floats:
         """Values (topics, samples), given the grades (topics, samples, rank) down the rankings."""
 
-    def terms(self, block: Block) -> list[Term] | None:
+    def terms(self, block: Batch) -> list[Term] | None:
         """The utility as linear terms; None if it is not linear in exposure."""
         return None
 
@@ -79,17 +79,17 @@ class NDCG(Utility):
 
     name = "nDCG"
 
-    def of_grades(self, grades: Floats, block: Block, rankings: Ints) -> Floats:
+    def of_grades(self, grades: Floats, block: Batch, rankings: Ints) -> Floats:
         """The gains at each rank, discounted."""
         gain = (np.exp2(grades) - 1.0) * self._norm(block)[:, None, None]
         value: Floats = gain @ _weights("log2", self.cutoff, grades.shape[-1])
         return value
 
-    def terms(self, block: Block) -> list[Term]:
+    def terms(self, block: Batch) -> list[Term]:
         """One, under the attention log2."""
         return [Term("log2", self.cutoff, gains(block.grades, "exp-log2") * self._norm(block)[:, None])]
 
-    def _norm(self, block: Block) -> Floats:
+    def _norm(self, block: Batch) -> Floats:
         best = -np.sort(-gains(block.grades, "exp-log2"), axis=-1)
         ideal = best @ _weights("log2", self.cutoff, best.shape[-1])
         norm: Floats = np.divide(1.0, ideal, out=np.zeros_like(ideal), where=ideal > 0)
@@ -101,7 +101,7 @@ class DCG(NDCG):
 
     name = "DCG"
 
-    def _norm(self, block: Block) -> Floats:
+    def _norm(self, block: Batch) -> Floats:
         return np.ones(len(block.grades))
 
 
@@ -110,7 +110,7 @@ class ERR(Utility):
 
     name = "ERR"
 
-    def of_grades(self, grades: Floats, block: Block, rankings: Ints) -> Floats:
+    def of_grades(self, grades: Floats, block: Batch, rankings: Ints) -> Floats:
         """Σ_k w_k/k."""
         return expected_reciprocal_rank(grades[..., : self.cutoff], block.max_grade)
 
@@ -120,7 +120,7 @@ class AP(Utility):
 
     name = "AP"
 
-    def of_grades(self, grades: Floats, block: Block, rankings: Ints) -> Floats:
+    def of_grades(self, grades: Floats, block: Batch, rankings: Ints) -> Floats:
         """With the number of all relevant documents below the line, ranked or not."""
         relevant = np.count_nonzero(block.grades > 0, axis=-1)[:, None]
         return average_precision(grades[..., : self.cutoff] > 0, np.maximum(relevant, 1))
@@ -131,7 +131,7 @@ class RR(Utility):
 
     name = "RR"
 
-    def of_grades(self, grades: Floats, block: Block, rankings: Ints) -> Floats:
+    def of_grades(self, grades: Floats, block: Batch, rankings: Ints) -> Floats:
         """1/k at the first relevant rank k, 0 without one."""
         return reciprocal_rank(grades[..., : self.cutoff] > 0)
 
@@ -141,16 +141,16 @@ class Precision(Utility):
 
     name = "P"
 
-    def of_grades(self, grades: Floats, block: Block, rankings: Ints) -> Floats:
+    def of_grades(self, grades: Floats, block: Batch, rankings: Ints) -> Floats:
         """Relevant ranks over the cutoff."""
         value: Floats = np.count_nonzero(grades[..., : self.cutoff] > 0, axis=-1) / self._depth(block)
         return value
 
-    def terms(self, block: Block) -> list[Term]:
+    def terms(self, block: Batch) -> list[Term]:
         """One, under the attention uniform."""
         return [Term("uniform", self.cutoff, (block.grades > 0) / self._depth(block))]
 
-    def _depth(self, block: Block) -> int:
+    def _depth(self, block: Batch) -> int:
         return self.cutoff or block.grades.shape[-1]
 
 
@@ -159,7 +159,7 @@ class AverageRank(Utility):
 
     name = "AverageRank"
 
-    def of_grades(self, grades: Floats, block: Block, rankings: Ints) -> Floats:
+    def of_grades(self, grades: Floats, block: Batch, rankings: Ints) -> Floats:
         """A relevant document that is not ranked counts as the one after the last."""
         relevant = np.count_nonzero(block.grades > 0, axis=-1)[:, None]
         ranks = np.arange(1, grades.shape[-1] + 1)
@@ -168,7 +168,7 @@ class AverageRank(Utility):
         value: Floats = -total / np.maximum(relevant, 1)
         return value
 
-    def terms(self, block: Block) -> list[Term]:
+    def terms(self, block: Batch) -> list[Term]:
         """One, whose weights are the ranks themselves."""
         hit = (block.grades > 0).astype(np.float64)
         worth = -hit / np.maximum(np.count_nonzero(hit, axis=-1), 1)[:, None]
@@ -182,14 +182,14 @@ class OtherMeasure(Utility):
     text: str = ""
     name = "other"
 
-    def of_grades(self, grades: Floats, block: Block, rankings: Ints) -> Floats:
+    def of_grades(self, grades: Floats, block: Batch, rankings: Ints) -> Floats:
         """The measure's values, 0 where it is undefined."""
         from fairevals.collection import Ranked
         from fairevals.measures import RankingMeasure, parse_measure
 
         measure = parse_measure(self.text)
         if not isinstance(measure, RankingMeasure):
-            raise UsageError(f"{shown(self.text)} is no measure of a ranking, so it is no utility")
+            raise UsageError(f"{escape(self.text)} is no measure of a ranking, so it is no utility")
         values = [
             measure.of_ranking(
                 Ranked(
@@ -222,7 +222,7 @@ class WeightedSum:
         cutoffs = [part.cutoff for _, part in self.parts]
         return None if None in cutoffs else max(c for c in cutoffs if c is not None)
 
-    def of_rankings(self, rankings: Ints, block: Block) -> Floats:
+    def of_rankings(self, rankings: Ints, block: Batch) -> Floats:
         """Rewards (topics, samples) of rankings (topics, samples, rank), −1 where a ranking has ended."""
         padded = np.concatenate([block.grades, np.zeros((len(block.grades), 1))], axis=1)
         grades = np.take_along_axis(padded[:, None, :], rankings, axis=2)
@@ -231,7 +231,7 @@ class WeightedSum:
             total += weight * utility.of_grades(grades, block, rankings)
         return total
 
-    def terms(self, block: Block) -> list[Term] | None:
+    def terms(self, block: Batch) -> list[Term] | None:
         """All terms, if every utility is linear in exposure."""
         found: list[Term] = []
         for weight, utility in self.parts:
@@ -272,7 +272,7 @@ def parse_utility(text: str) -> WeightedSum:
         match = _PART.fullmatch(piece.strip())
         if not match:
             raise UsageError(
-                f"cannot read the utility {shown(text)!r}; expected such as nDCG, ERR@10 or 0.5*AP+0.5*RR"
+                f"cannot read the utility {escape(text)!r}; expected such as nDCG, ERR@10 or 0.5*AP+0.5*RR"
             )
         weight, name, params, cutoff = float(match[1] or 1), match[2], match[3], match[4]
         known = next((u for u in UTILITIES if u.lower() == name.lower()), None)

@@ -1,0 +1,1 @@
+"""Experiments of the papers, done again; see the Makefile for a target each."""

@@ -1,0 +1,80 @@
+"""What runs are scored against: the task, its judgements and its attributes, loaded and indexed once."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from fairevals.collection.inputs import load_attribute_by_name, load_qrels
+from fairevals.collection.qrels import Qrels
+from fairevals.collection.slices import Slice, without_topics
+from fairevals.errors import UsageError
+from fairevals.io.task import Task, read_task
+
+if TYPE_CHECKING:
+    from fairevals.collection.groups import Attribute
+
+
+@dataclass(frozen=True)
+class Collection:
+    """What runs are scored against, loaded and indexed once."""
+
+    task: Task
+    qrels: Qrels
+    groups: Mapping[str, Any] = field(default_factory=dict)
+    """Attributes handed in from Python, which count before the task's."""
+    attributes: Mapping[str, Attribute] = field(default_factory=dict)
+    """Those that were loaded because a measure needs them."""
+
+    @property
+    def attribute_names(self) -> tuple[str, ...]:
+        """All attributes, loaded or not."""
+        return tuple(dict.fromkeys([*self.task.attributes, *self.groups]))
+
+    def with_attributes(self, names: Iterable[str]) -> Collection:
+        """The same with these attributes loaded."""
+        loaded = {
+            name: self.attributes[name]
+            if name in self.attributes
+            else load_attribute_by_name(name, self.task, self.groups, self.qrels)
+            for name in names
+        }
+        return replace(self, attributes=loaded)
+
+    def shareable(self, *, slices_only: bool = False) -> Collection:
+        """What workers need of it; with `slices_only`, nothing that is about topics."""
+        task = replace(self.task, max_grade=self.max_grade)  # a slice has only the grades of its own topics
+        if not slices_only:
+            return replace(self, task=task, groups={})
+        attributes = {name: without_topics(attribute) for name, attribute in self.attributes.items()}
+        qrels = Slice.of(self.qrels, {}, np.zeros(0, np.int64)).qrels
+        return replace(self, task=task, qrels=qrels, groups={}, attributes=attributes)
+
+    def sliced(self, part: Slice) -> Collection:
+        """The topics of the slice only."""
+        return replace(self, qrels=part.qrels, attributes=part.bind(self.attributes))
+
+    @property
+    def max_grade(self) -> float:
+        """The task's, or the largest in the qrels."""
+        return float(self.task.max_grade) if self.task.max_grade is not None else self.qrels.max_grade
+
+
+def load_collection(
+    task: Task | str | os.PathLike[str] | None, qrels: Any = None, groups: Mapping[str, Any] | None = None
+) -> Collection:
+    """Bring together a task file (or none), qrels and groups; what is given beside the task counts."""
+    found = task if isinstance(task, Task) else read_task(task) if task is not None else Task()
+    if qrels is None and found.qrels is None:
+        raise UsageError("there are no qrels: give a task that names them, or qrels")
+    judged = load_qrels(qrels if qrels is not None else found.qrels)
+    if found.max_grade is not None and found.max_grade < judged.max_grade:
+        place = found.path or "the task"
+        raise UsageError(
+            f"{place}: max_grade is {found.max_grade:g}, but {judged.source} has a grade {judged.max_grade:g}"
+        )
+    return Collection(found, judged, dict(groups or {}))

@@ -1,0 +1,81 @@
+"""The one pipeline: every command and the Python API score through here."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from fairevals.collection.collection import Collection, load_collection
+from fairevals.collection.inputs import list_runs
+from fairevals.errors import UsageError
+from fairevals.evaluation.pieces import SharingExecutor, name_runs, score, score_piece, score_run
+from fairevals.evaluation.prepare import (
+    Plan,
+    blocks_of,
+    load,
+    make_policy,
+    with_components,
+)
+from fairevals.io.task import PolicySpec, Task
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+__all__ = [
+    "Collection",
+    "Plan",
+    "SharingExecutor",
+    "blocks_of",
+    "evaluate",
+    "load",
+    "load_collection",
+    "make_policy",
+    "name_runs",
+    "score",
+    "score_piece",
+    "score_run",
+    "with_components",
+]
+
+
+def evaluate(
+    runs: Any,
+    qrels: Any = None,
+    measures: Iterable[Any] | None = None,
+    *,
+    task: Task | str | os.PathLike[str] | None = None,
+    groups: Mapping[str, Any] | None = None,
+    policy: str | PolicySpec | None = None,
+    samples: int | None = None,
+    seed: int | None = None,
+    temperature: float | None = None,
+    per_topic: bool = False,
+    jobs: int = 1,
+) -> pd.DataFrame:
+    """Score runs and return a table with columns run, topic, measure, value, se.
+
+    `runs` is a path, a DataFrame (topic, doc, score[, sample]), a dict of dicts {topic: {doc: score}}, a `Run`,
+    a list of those, or a dict {name: run}. `qrels` is a path, a DataFrame (topic, doc, grade) or a dict of dicts.
+    `groups` is {attribute: …}, see `fairevals.Attribute.of`. A `task` gives defaults for all but the runs.
+
+    The rows with topic `all` are means over the topics on which the measure is defined; an undefined value is
+    NaN. `se` is the standard error from sampling rankings, NaN where the value is exact.
+
+    >>> run = {"q1": {"a": 2.0, "b": 1.0}}
+    >>> evaluate(run, {"q1": {"b": 1}}, ["nDCG@10", "RR"])
+       run topic  measure    value  se
+    0  run   all  nDCG@10  0.63093 NaN
+    1  run   all       RR  0.50000 NaN
+    """
+    if jobs < 1:
+        raise UsageError(f"jobs is {jobs}; expected at least 1")
+    collection = load_collection(task, qrels, groups)
+    spec = policy if isinstance(policy, PolicySpec) else collection.task.policy
+    if isinstance(policy, str):
+        spec = replace(spec, kind=policy)
+    given: dict[str, Any] = {"samples": samples, "seed": seed, "temperature": temperature}
+    spec = replace(spec, **{key: value for key, value in given.items() if value is not None})
+    plan = Plan.of(collection, measures, spec)
+    return score(list_runs(runs), collection, plan, jobs=jobs).frame(per_topic)

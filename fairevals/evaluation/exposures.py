@@ -1,0 +1,205 @@
+"""Expected exposure of documents and groups, with what it should follow beside it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from fairevals.attention import Attention, AttentionLike, parse_attention
+from fairevals.collection.blocks import Block, Requirements
+from fairevals.errors import UsageError
+from fairevals.evaluation import Collection, Plan, blocks_of, load, make_policy
+from fairevals.io.task import PolicySpec
+from fairevals.measures.base import rank_sum
+from fairevals.measures.expected_exposure import group_sums, target_exposure
+from fairevals.measures.merit import merit
+from fairevals.policy.estimate import Estimate
+from fairevals.policy.policies import Exposure, PlackettLuceRun, Policy, generator, jackknife
+from fairevals.typing import Bools, Floats
+
+
+@dataclass(frozen=True)
+class DocumentRow:
+    """One document of a topic."""
+
+    topic: str
+    doc: str
+    exposure: float
+    se: float
+    """NaN where the exposure is exact."""
+    merit: float
+    target: float
+    """The exposure it would have if documents of equal grade shared the ranks of an ideal order (Diaz et al. 2020)."""
+
+
+@dataclass(frozen=True)
+class GroupRow:
+    """One group of an attribute on a topic, or (`topic` is "all") in the mean over topics."""
+
+    topic: str
+    attribute: str
+    group: str
+    exposure: float
+    se: float
+    share: float
+    """Of the exposure of all groups; NaN where there is none."""
+    target: float
+    """The share that the attribute's target asks for."""
+    merit: float
+    """Mean merit of the group's documents, weighted by membership."""
+
+
+@dataclass(frozen=True)
+class ExposureQuery:
+    """Which exposure is asked for."""
+
+    policy: PolicySpec
+    attention: AttentionLike = "log2"
+    cutoff: int | None = None
+    method: str = "exact"
+    """"exact", or "mc": the mean over sampled rankings with its standard error (Plackett-Luce only)."""
+    merit: str = "identity"
+
+    def model(self) -> Attention:
+        """The attention model; a wrong name is a `UsageError`."""
+        try:
+            return parse_attention(self.attention)
+        except ValueError as error:
+            raise UsageError(str(error)) from None
+
+    def weights(self, block: Block) -> Floats:
+        """Attention of the ranks that the block's topics can have, cut off."""
+        width = block.row.shape[1]
+        return self.model().weights(width if self.cutoff is None else min(width, self.cutoff))
+
+
+def _blocks(
+    source: Any, collection: Collection, question: ExposureQuery, attributes: tuple[str, ...]
+) -> Iterator[tuple[Block, Policy]]:
+    plan = Plan((), question.policy, collection.task.order, Requirements(None, True, attributes))
+    run = load(source, plan)
+    policy = make_policy(question.policy, run)
+    if question.method == "mc" and not isinstance(policy, PlackettLuceRun):
+        raise UsageError("--method mc draws rankings from a Plackett-Luce policy; give --policy pl")
+    if question.method == "exact" and question.model().looks_at_grades and policy.sampled:
+        raise UsageError(
+            f"the exposure under {question.model()} attention cannot be computed exactly; give --method mc"
+        )
+    for block in blocks_of(run, collection, plan):
+        yield block, policy
+
+
+def _sampled(policy: PlackettLuceRun, block: Block, question: ExposureQuery) -> Estimate:
+    """Mean and standard error of each document's exposure over sampled rankings."""
+    model = question.model()
+    return policy.policy(block).exposure(
+        model,
+        k=question.cutoff,
+        method="mc",
+        samples=policy.samples,
+        rng=[generator(policy.seed, policy.run, topic) for topic in block.topics],
+        grades=block.grades if model.looks_at_grades else None,
+    )
+
+
+def document_exposures(source: Any, collection: Collection, question: ExposureQuery) -> Iterator[DocumentRow]:
+    """Every document retrieved or judged, by topic; the most exposed first."""
+    for block, policy in _blocks(source, collection, question, ()):
+        if question.method == "mc" and isinstance(policy, PlackettLuceRun) and block.row.shape[1]:
+            estimate = _sampled(policy, block, question)
+        else:
+            estimate = Estimate(policy.exposure(block, question.model(), question.cutoff).value)
+        se = np.full(block.row.shape, np.nan) if estimate.se is None else estimate.se
+        merits = merit(block.grades, question.merit)
+        looks = question.model().looks_at_grades
+        target = (
+            np.full(block.row.shape, np.nan)  # what a cascade gives a rank depends on what stands above it
+            if looks
+            else target_exposure(block.grades, block.present, question.weights(block))
+        )
+        names = block.documents.texts()
+        for t, topic in enumerate(block.topics):
+            cells = np.flatnonzero(block.present[t])
+            order = cells[np.argsort(-estimate.value[t, cells], kind="stable")]
+            for c in order.tolist():
+                yield DocumentRow(
+                    topic,
+                    names[block.row[t, c]],
+                    float(estimate.value[t, c]),
+                    float(se[t, c]),
+                    float(merits[t, c]),
+                    float(target[t, c]),
+                )
+
+
+def group_exposures(
+    source: Any, collection: Collection, question: ExposureQuery, attributes: tuple[str, ...] = ()
+) -> Iterator[GroupRow]:
+    """Every group of the attributes (all of them by default), by topic, and then in the mean over topics."""
+    names = attributes or collection.attribute_names
+    if not names:
+        raise UsageError("there are no attributes: groups need a task with [attributes.…]")
+    loaded = collection.with_attributes(names)
+    kept: dict[str, list[tuple[Floats, ...]]] = {name: [] for name in names}
+    for block, policy in _blocks(source, loaded, question, names):
+        if question.method == "mc":  # draw, even where it could be computed
+            exposure = Policy.exposure(policy, block, question.model(), question.cutoff)
+        else:
+            exposure = policy.exposure(block, question.model(), question.cutoff)
+        for name in names:
+            found = _of_groups(block, name, exposure, question)
+            kept[name].append(found)
+            yield from _group_rows(block, name, found)
+    for name in names:
+        yield from _mean_rows(name, loaded.attributes[name].spec.groups, kept[name])
+
+
+def _of_groups(block: Block, name: str, exposure: Exposure, question: ExposureQuery) -> tuple[Floats, ...]:
+    """Exposure, standard error, share, target and mean merit, each (topics, groups); NaN where it does not apply."""
+    view = block.attributes[name]
+    sums = group_sums(exposure.value, view.membership)
+    se = np.full(sums.shape, np.nan)
+    if exposure.left_out is not None:
+        estimate = jackknife(
+            sums, np.stack([group_sums(each, view.membership) for each in exposure.left_out])
+        )
+        se = sums if estimate.se is None else estimate.se
+    there: Bools = view.applies[:, None] & (block.retrieved > 0)[:, None]
+    total, size = rank_sum(sums)[:, None], group_sums(block.present.astype(np.float64), view.membership)
+    merits = group_sums(merit(block.grades, question.merit), view.membership)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        share, mean_merit = sums / total, merits / size
+    return tuple(np.where(there, a, np.nan) for a in (sums, se, share, view.target, mean_merit))
+
+
+def _group_rows(block: Block, name: str, found: tuple[Floats, ...]) -> Iterator[GroupRow]:
+    groups = block.attributes[name].groups
+    for t in np.flatnonzero(~np.isnan(found[0][:, 0])).tolist():
+        for g, group in enumerate(groups):
+            yield GroupRow(block.topics[t], name, group, *(float(a[t, g]) for a in found))
+
+
+def _mean_rows(name: str, groups: tuple[str, ...], found: list[tuple[Floats, ...]]) -> Iterator[GroupRow]:
+    arrays = [np.concatenate([part[i] for part in found]) for i in range(5)]
+    defined = ~np.isnan(arrays[2][:, 0])
+    if not defined.any():
+        return
+    exposure, se, share, target, mean_merit = (a[defined] for a in arrays)
+    count = len(share)
+    errors = np.sqrt((se**2).sum(axis=0)) / count
+    for g, group in enumerate(groups):
+        values = [float(a[:, g].mean()) for a in (exposure, share, target)]
+        merits = mean_merit[:, g][~np.isnan(mean_merit[:, g])]
+        yield GroupRow(
+            "all",
+            name,
+            group,
+            values[0],
+            float(errors[g]),
+            values[1],
+            values[2],
+            float(merits.mean()) if merits.size else float("nan"),
+        )

@@ -1,0 +1,288 @@
+"""Scoring as a list of independent pieces, in this process, a pool of processes or a cluster."""
+
+from __future__ import annotations
+
+import os
+from abc import abstractmethod
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence, Set
+from concurrent.futures import Executor, Future, ProcessPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from fairevals.collection.blocks import CELLS
+from fairevals.collection.collection import Collection
+from fairevals.collection.qrels import Qrels
+from fairevals.collection.run import Run
+from fairevals.collection.slices import Slice
+from fairevals.errors import UsageError, escape, pluralize
+from fairevals.evaluation.expectation import expectations
+from fairevals.evaluation.prepare import Plan, blocks_of, load, make_policy
+from fairevals.evaluation.scores import Scores
+from fairevals.ids import Ids
+from fairevals.io.dataset import is_dataset, open_dataset, parts, with_topics
+from fairevals.io.streams import reads_once
+from fairevals.typing import Floats, Ints
+
+if TYPE_CHECKING:
+    pass
+
+
+@dataclass(frozen=True)
+class RunScores:
+    """The scores of one run: values and standard errors are (measures, topics)."""
+
+    tag: str
+    source: str
+    values: Floats
+    se: Floats
+    notes: tuple[str, ...]
+
+
+def score_run(source: Any, collection: Collection, plan: Plan, shard: tuple[int, int] = (0, 1)) -> RunScores:
+    """Read a run and score it; with `shard` (i, n) only every n-th block, the rest being NaN."""
+    run = load(source, plan)
+    policy = make_policy(plan.policy, run)
+    if plan.policy.kind != "samples" and len(run.lists) > len(run.topics):
+        raise UsageError(
+            f"{escape(run.source, 300)} has several rankings of a topic; expected one (or --policy samples)"
+        )
+    shape = (len(plan.measures), len(collection.qrels.topics))
+    values, se = np.full(shape, np.nan), np.full(shape, np.nan)
+    pieces = blocks_of(run, collection, plan, CELLS if shard[1] == 1 else CELLS // (1 << 8))
+    for number, block in enumerate(pieces):
+        if number % shard[1] == shard[0]:
+            here = slice(block.first, block.first + len(block.topics))
+            for m, estimate in enumerate(expectations(plan.measures, policy, block)):
+                values[m, here] = estimate.value
+                if estimate.se is not None:
+                    se[m, here] = estimate.se
+    return RunScores(
+        run.tag, run.source, values, se, tuple(_notes(run.tag, set(run.topics), collection.qrels))
+    )
+
+
+def _notes(tag: str, topics: Set[str], qrels: Qrels) -> Iterator[str]:
+    extra = [topic for topic in topics if topic not in qrels.number]
+    if extra:
+        many = pluralize(len(extra), "topic")
+        yield f"{escape(tag)}: left out {many} without judgements, such as {escape(min(extra))}"
+    missing = [topic for topic in qrels.topics if topic not in topics]
+    if missing:
+        many = pluralize(len(missing), "judged topic")
+        yield f"{escape(tag)}: has nothing for {many}, such as {escape(missing[0])}: utility 0, exposure undefined"
+
+
+def name_runs(scored: Sequence[tuple[str, str]]) -> list[str]:
+    """Names for (tag, file) pairs: the tag, told apart by file name, or by the whole path, where tags collide.
+
+    >>> name_runs([("bm25", "a/x.run"), ("bm25", "a/y.run"), ("dense", "a/z.run")])
+    ['bm25 (x.run)', 'bm25 (y.run)', 'dense']
+    """
+    candidates: list[Callable[[str, str], str]] = [
+        lambda tag, _: tag,
+        lambda tag, file: f"{tag} ({os.path.basename(file)})",  # noqa: PTH119 -- any text may stand here
+        lambda tag, file: f"{tag} ({file})",
+    ]
+    names = [""] * len(scored)
+    open_ = list(range(len(scored)))
+    for make in candidates:
+        for i in open_:
+            names[i] = make(*scored[i])
+        open_ = [i for i in open_ if sum(names[i] == names[j] for j in range(len(names))) > 1]
+    for number, i in enumerate(open_, 1):
+        names[i] = f"{names[i]} #{number}"
+    return names
+
+
+class SharingExecutor(Executor):
+    """An executor whose workers may be on other machines: what all pieces need is sent to each only once."""
+
+    jobs: int
+    """How many pieces can be worked on at a time."""
+
+    @abstractmethod
+    def share(self, value: Any) -> Any:
+        """Something to hand to `submit` in place of the value, which the workers then get."""
+
+
+_shared: list[tuple[Collection, Plan]] = []
+
+
+def _share(collection: Collection, plan: Plan) -> None:
+    """Give a worker process what all pieces need, once."""
+    _shared[:] = [(collection, plan)]
+
+
+@dataclass(frozen=True)
+class Piece:
+    """A piece of the work: a run, every n-th block of one, or some topics of a data set."""
+
+    run: int
+    source: Any
+    shard: tuple[int, int] = (0, 1)
+    topics: Ints | None = None
+    """The numbers of the topics that it is about; None for all."""
+
+
+def score_piece(
+    shared: tuple[Collection, Plan] | None, source: Any, shard: tuple[int, int], part: Slice | None
+) -> RunScores:
+    """Score a piece wherever this runs; `part` is what the topics of the piece need beyond what all share."""
+    collection, plan = shared or _shared[0]
+    return score_run(source, collection if part is None else collection.sliced(part), plan, shard)
+
+
+@dataclass(frozen=True)
+class _Workers:
+    """Where pieces are worked on: here (no pool), or by a pool that knows `shared`."""
+
+    pool: Executor | None
+    shared: Any
+    ahead: int
+    """How many pieces may wait; the rest is not even cut yet."""
+
+    def run(self, function: Callable[..., Any], calls: Iterable[tuple[Any, ...]]) -> Iterator[Any]:
+        """The results, in order."""
+        if self.pool is None:
+            yield from (function(*call) for call in calls)
+            return
+        waiting: deque[Future[Any]] = deque()
+        for call in calls:
+            waiting.append(self.pool.submit(function, *call))
+            if len(waiting) >= self.ahead:
+                yield waiting.popleft().result()
+        while waiting:
+            yield waiting.popleft().result()
+
+
+@contextmanager
+def _workers(collection: Collection, plan: Plan, jobs: int, executor: Executor | None) -> Iterator[_Workers]:
+    """Workers that have been told what all pieces need."""
+    if executor is None and jobs == 1:
+        yield _Workers(None, (collection, plan), 1)
+    elif executor is None:
+        pool = ProcessPoolExecutor(jobs, initializer=_share, initargs=(collection, plan))
+        try:
+            yield _Workers(pool, None, 4 * jobs)
+        except BaseException:
+            # Interrupted, or one piece is wrong: the others are of no use, and nobody wants to wait for them.
+            for process in list(pool._processes.values()):
+                process.terminate()
+            raise
+        finally:
+            pool.shutdown(cancel_futures=True)
+    else:
+        both: Any = (collection, plan)
+        shared = executor.share(both) if isinstance(executor, SharingExecutor) else both
+        yield _Workers(executor, shared, 4 * max(jobs, 2))
+
+
+def _at_hand(source: Any, plan: Plan) -> Any:
+    """The source, or the run itself where other processes could not read it (again): `-`, a pipe."""
+    if not isinstance(source, (str, os.PathLike)) or not reads_once(source):
+        return source
+    return load(source, plan)
+
+
+def _shards(runs: int, jobs: int, plan: Plan) -> int:
+    """Into how many pieces each run is cut: one, unless there is more work in computing than in reading."""
+    return 1 if plan.policy.kind == "ranking" or runs >= jobs else -(-jobs // runs)
+
+
+def _pieces_of_dataset(
+    run: int, source: Any, qrels: Qrels, workers: _Workers
+) -> tuple[list[Piece], tuple[str, ...]]:
+    """A data set cut into parts that share no topic, the judged topics that it lacks, and what to say of it."""
+    dataset = open_dataset(source)
+    fragments = list(workers.run(with_topics, ((fragment,) for fragment in dataset.files)))
+    pieces = []
+    topics: set[str] = set()
+    for part in parts(dataset, fragments):
+        there = part.topics or ()
+        topics.update(there)
+        numbers = sorted(qrels.number[topic] for topic in there if topic in qrels.number)
+        pieces.append(Piece(run, replace(part, topics=None if part.whole else there), topics=_array(numbers)))
+    missing = [number for topic, number in qrels.number.items() if topic not in topics]
+    if missing:
+        nothing = Run(dataset.tag, dataset.name, [], np.zeros(1, np.int64), Ids.of([]), np.zeros(0), 0)
+        pieces.append(Piece(run, nothing, topics=_array(missing)))
+    return pieces, tuple(_notes(dataset.tag, topics, qrels))
+
+
+def _array(numbers: list[int]) -> Ints:
+    return np.array(numbers, dtype=np.int64)
+
+
+def score(
+    runs: Sequence[Any],
+    collection: Collection,
+    plan: Plan,
+    *,
+    jobs: int = 1,
+    executor: Executor | None = None,
+    progress: Callable[[int, int], None] | None = None,
+) -> Scores:
+    """Score runs: a list of independent pieces, in this process or over an executor; the result is the same.
+
+    A run that is a folder of parquet files is cut into parts that share no topic: each is read where it is scored,
+    and only values of topics come back.
+    """
+    if not runs:
+        raise UsageError("there is no run to score")
+    collection = collection.with_attributes(plan.wanted.attributes)
+    if isinstance(executor, SharingExecutor):
+        jobs = executor.jobs
+    if jobs > 1 or executor is not None:
+        runs = [_at_hand(source, plan) for source in runs]
+    far = isinstance(executor, SharingExecutor)
+    datasets = [is_dataset(source) for source in runs]
+    shards = _shards(len(runs), jobs, plan)
+    if not any(datasets):
+        jobs = min(jobs, len(runs) * shards)
+    pieces: list[Piece] = []
+    notes: dict[int, tuple[str, ...]] = {}
+    shape = (len(runs), len(plan.measures), len(collection.qrels.topics))
+    values, se = np.full(shape, np.nan), np.full(shape, np.nan)
+    named: dict[int, tuple[str, str]] = {}
+    with _workers(collection.shareable(slices_only=all(datasets)), plan, jobs, executor) as workers:
+        for run, source in enumerate(runs):
+            path = _absolute(source) if far else source
+            if datasets[run]:
+                found, notes[run] = _pieces_of_dataset(run, path, collection.qrels, workers)
+                pieces += found
+            else:
+                pieces += [Piece(run, path, (i, shards)) for i in range(shards)]
+        calls = ((workers.shared, p.source, p.shard, _slice(p, collection)) for p in pieces)
+        for done, (piece, scored) in enumerate(zip(pieces, workers.run(score_piece, calls), strict=True), 1):
+            at: Any = slice(None) if piece.topics is None else piece.topics
+            for all_, some in ((values[piece.run], scored.values), (se[piece.run], scored.se)):
+                # Each topic is in at most one piece.
+                all_[:, at] = np.where(np.isnan(some), all_[:, at], some)
+            source = runs[piece.run]
+            given = os.fspath(source) if isinstance(source, (str, os.PathLike)) else scored.source
+            named.setdefault(piece.run, (scored.tag, given if given != "-" else scored.source))
+            notes.setdefault(piece.run, scored.notes)
+            if progress:
+                progress(done, len(pieces))
+    return Scores(
+        runs=tuple(name_runs([named[run] for run in range(len(runs))])),
+        measures=plan.measures,
+        topics=collection.qrels.topics,
+        values=values,
+        se=se,
+        notes=tuple(note for run in range(len(runs)) for note in notes[run]),
+    )
+
+
+def _slice(piece: Piece, collection: Collection) -> Slice | None:
+    """What is sent along with a piece that is about some topics only."""
+    return None if piece.topics is None else Slice.of(collection.qrels, collection.attributes, piece.topics)
+
+
+def _absolute(source: Any) -> Any:
+    """A path that means the same in another working folder."""
+    return os.path.abspath(source) if isinstance(source, (str, os.PathLike)) else source  # noqa: PTH100 -- links stay

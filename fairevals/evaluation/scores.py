@@ -1,0 +1,90 @@
+"""What scoring gives: a value for every run, measure and topic, with its standard error where it was sampled."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from fairevals.measures import Measure
+from fairevals.typing import Bools, Floats, Ints
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+ALL = "all"
+"""The name that stands for the mean over topics."""
+
+
+@dataclass(frozen=True)
+class Mean:
+    """A mean over the topics on which a measure is defined; NaN where it is defined on none."""
+
+    value: float
+    se: float
+    """Its standard error from sampling rankings (not from sampling topics); NaN where the value is exact."""
+    topics: int
+    undefined: int
+
+
+@dataclass(frozen=True)
+class Scores:
+    """Values by (run, measure, topic); NaN is undefined. `se` is NaN where a value is exact."""
+
+    runs: tuple[str, ...]
+    measures: tuple[Measure, ...]
+    topics: tuple[str, ...]
+    values: Floats
+    se: Floats
+    notes: tuple[str, ...] = ()
+    """What a reader should know: topics left out, documents unknown and so on."""
+
+    def mean(self, run: int, measure: int) -> Mean:
+        """The mean over defined topics, exactly rounded, so that the order of topics cannot change it."""
+        values, errors = self.values[run, measure], self.se[run, measure]
+        defined: Bools = ~np.isnan(values)
+        count = int(defined.sum())
+        if not count:
+            return Mean(math.nan, math.nan, 0, values.size)
+        errors = errors[defined]
+        sampled = not np.isnan(errors).all()
+        se = math.sqrt(math.fsum(np.nan_to_num(errors) ** 2)) / count if sampled else math.nan
+        return Mean(math.fsum(values[defined]) / count, se, count, values.size - count)
+
+    @cached_property
+    def incomplete(self) -> Bools:
+        """(runs, measures): whether the run lacks a value on a topic on which some other run has one.
+
+        Means over different topics cannot be compared, and leaving out a topic must never pay: an incomplete run is
+        listed after the complete ones, marked, and never wins (see "Missing topics" in the conventions).
+        """
+        defined = ~np.isnan(self.values)
+        lacks: Bools = np.any(~defined & defined.any(axis=0), axis=2)
+        return lacks
+
+    def undefined(self) -> Ints:
+        """For each measure, the largest number of topics on which it is undefined for a run."""
+        count: Ints = np.isnan(self.values).sum(axis=2).max(axis=0)
+        return count
+
+    def rows(self, per_topic: bool = False) -> list[tuple[str, str, str, float, float]]:
+        """Rows (run, topic, measure, value, se): the means, with topic `all`, after the topics if wanted."""
+        found = []
+        for r, run in enumerate(self.runs):
+            for m, measure in enumerate(self.measures):
+                name = str(measure)
+                if per_topic:
+                    for t, topic in enumerate(self.topics):
+                        found.append((run, topic, name, float(self.values[r, m, t]), float(self.se[r, m, t])))
+                mean = self.mean(r, m)
+                found.append((run, ALL, name, mean.value, mean.se))
+        return found
+
+    def frame(self, per_topic: bool = False) -> pd.DataFrame:
+        """The same as a table; NaN where a value is undefined, or exact (`se`)."""
+        import pandas as pd
+
+        return pd.DataFrame(self.rows(per_topic), columns=["run", "topic", "measure", "value", "se"])
