@@ -41,6 +41,12 @@ class Scores:
     se: Floats
     notes: tuple[str, ...] = ()
     """What a reader should know: topics left out, documents unknown and so on."""
+    statuses: tuple[str, ...] = ()
+    """The status of each run (see `io.task.STATUSES`); empty where no runs table gives any: all are official."""
+
+    def status(self, run: int) -> str:
+        """official, unofficial, baseline or reference."""
+        return self.statuses[run] if self.statuses else "official"
 
     def mean(self, run: int, measure: int) -> Mean:
         """The mean over defined topics, exactly rounded, so that the order of topics cannot change it."""

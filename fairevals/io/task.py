@@ -18,6 +18,10 @@ from fairevals.io.streams import Source
 KINDS = ("nominal", "ordinal")
 ORDERS = ("score", "file")
 POLICIES = ("ranking", "pl", "samples")
+CANDIDATES = ("judged", "retrieved")
+CONVENTIONS = ("fairevals", "trec_eval")
+MISSING = ("zero", "skip")
+STATUSES = ("official", "unofficial", "baseline", "reference")
 LARGEST = 1e15
 """No number of a task is larger, so that whole ones are exact and none overflows on the way."""
 MOST_PARTS = 100
@@ -67,6 +71,16 @@ class PolicySpec:
 
 
 @dataclass(frozen=True)
+class RunInfo:
+    """What the runs table of a task says about one run file."""
+
+    file: str
+    name: str = ""
+    team: str = ""
+    status: str = "official"
+
+
+@dataclass(frozen=True)
 class Task:
     """All that scoring needs to know besides the runs."""
 
@@ -77,6 +91,13 @@ class Task:
     cutoff: int | None = None
     measures: tuple[str, ...] = ("nDCG@10", "ERR@20", "iRBU@20")
     utility_weight: float = 1.0
+    candidates: str = "judged"
+    """Which documents group means are taken over: the judged ones, or those judged or retrieved."""
+    conventions: str = "fairevals"
+    """"trec_eval": scores are compared as float32, and utility is 0 where nothing is relevant."""
+    missing: str = "zero"
+    """The utility of a judged topic that a run leaves out: 0 (trec_eval -c), or "skip" (trec_eval without -c)."""
+    runs: tuple[RunInfo, ...] = ()
     max_documents: int = 1000
     """How many documents a topic may have before `validate` objects."""
     attributes: Mapping[str, AttributeSpec] = field(default_factory=dict)
@@ -261,7 +282,7 @@ def read_task(path: str | os.PathLike[str]) -> Task:
         raise InputError(Place(source.name), f"not TOML ({escape(str(error))})") from None
     reader = _Reader(source.name, text)
     keys = ("name", "qrels", "max_grade", "order", "cutoff", "measures", "utility_weight", "max_documents")
-    reader.known(parsed, (), (*keys, "attributes", "policy"))
+    reader.known(parsed, (), (*keys, "candidates", "conventions", "missing", "attributes", "policy"))
     name = parsed.get("name", "")
     if not isinstance(name, str):
         raise reader.wrong(("name",), name, "a text")
@@ -279,6 +300,9 @@ def read_task(path: str | os.PathLike[str]) -> Task:
         cutoff=reader.number(parsed, ("cutoff",), None, low=1, whole=True),
         measures=reader.strings(parsed, ("measures",), Task.measures),
         utility_weight=reader.number(parsed, ("utility_weight",), 1.0, low=0, whole=False),
+        candidates=reader.choice(parsed, ("candidates",), "judged", CANDIDATES),
+        conventions=reader.choice(parsed, ("conventions",), "fairevals", CONVENTIONS),
+        missing=reader.choice(parsed, ("missing",), "zero", MISSING),
         max_documents=reader.number(parsed, ("max_documents",), 1000, low=1, whole=True),
         attributes={
             key: reader.attribute(key, reader.table(attributes, ("attributes", key))) for key in attributes

@@ -182,6 +182,10 @@ class LinearMeasure(RankingMeasure):
     def of_exposure(self, exposed: Exposed) -> Floats:
         """The expected value for each topic, from exposures under `attention` cut at `cutoff`."""
 
+    def gradient(self, exposed: Exposed) -> Floats:
+        """∂value/∂exposure, (topics, documents); 0 on topics where the value is undefined."""
+        raise UsageError(f"{self} has no gradient, so it cannot be trained for")
+
 
 @dataclass(frozen=True)
 class ExposureMeasure(Measure):
@@ -211,6 +215,10 @@ class ExposureMeasure(Measure):
     @abstractmethod
     def of_exposure(self, exposed: Exposed) -> Floats:
         """The value for each topic; NaN where undefined."""
+
+    def gradient(self, exposed: Exposed) -> Floats:
+        """∂value/∂exposure, (topics, documents); 0 on topics where the value is undefined."""
+        raise UsageError(f"{self} has no gradient, so it cannot be trained for")
 
 
 class CompositeMeasure(Measure):

@@ -254,7 +254,7 @@ def _rest(report: Report) -> dict[str, Any]:
             ("Largest grade", f"{collection.max_grade:g}"),
             ("Unjudged or negative", "grade 0"),
             ("Topics left out by a run", "0 for utility, GF and GFR; undefined for measures of exposure"),
-            ("Undefined values", "not in the mean, and pluralize"),
+            ("Undefined values", "not in the mean, and counted"),
             ("Intervals", f"{100 * report.board.level:g} %, Student's t over topics"),
             (
                 "Groups of runs",
