@@ -35,7 +35,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Score and print."""
-    from fairevals import leaderboard
+    from fairevals.evaluation import leaderboard
     from fairevals.errors import pluralize
     from fairevals.evaluation import Plan, score, with_components
 
