@@ -44,7 +44,7 @@ def with_se(value: float, se: float | None, places: int) -> Cell:
 
 def best_of(values: Sequence[float], direction: Direction, places: int) -> list[bool]:
     """Which of several values are the best: all that are printed as the best is, for equal as printed is equal to the
-    reader. None if there is only one value, or none that is defined.
+    reader. None if there is only one value, none that is defined, or no direction.
 
     >>> from fairevals.measures.base import HIGHER
     >>> best_of([0.5, 0.50001, float("nan"), 0.3], HIGHER, 4)
@@ -76,7 +76,7 @@ def leaderboard(scores: Scores, places: int = 4) -> Table:
         ("topics", *(_span([mean.topics for mean in column]) for column in columns)),
         ("undefined", *(_span([mean.undefined for mean in column]) for column in columns)),
     )
-    heads = tuple(f"{measure} {measure.direction.arrow}" for measure in scores.measures)
+    heads = tuple(f"{measure} {measure.direction.arrow}".rstrip() for measure in scores.measures)
     return Table(("run", *heads), tuple(rows), frozenset(marked), footer)
 
 
@@ -92,4 +92,4 @@ def topic_table(scores: Scores, places: int = 4) -> Table:
             rows.append((run, topic, *values))
         means = [scores.mean(r, m) for m in range(len(scores.measures))]
         rows.append((run, "all", *(with_se(mean.value, mean.se, places) for mean in means)))
-    return Table(("run", "topic", *(f"{m} {m.direction.arrow}" for m in scores.measures)), tuple(rows))
+    return Table(("run", "topic", *(f"{m} {m.direction.arrow}".rstrip() for m in scores.measures)), tuple(rows))

@@ -52,7 +52,9 @@ def parse_measure(text: Any) -> Measure:
     try:  # ir-measures may also know a parameter that the native measure has not, such as nDCG's judged_only
         return Delegated(str(text))
     except UsageError as error:
-        if name in INDEX:
+        if name in INDEX and "unsupported params" in str(error):
             takes = f"it takes {', '.join(sorted(parameters))}" if parameters else "it takes none"
             raise UsageError(f"{name} has no parameter {escape(unknown[0])!r} ({takes})") from None
-        raise UsageError(f"{error}; known are {', '.join(INDEX)} and the measures of ir-measures") from None
+        if "unknown measure" in str(error):
+            raise UsageError(f"{error}; known are {', '.join(INDEX)} and the measures of ir-measures") from None
+        raise
