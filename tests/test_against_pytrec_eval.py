@@ -181,8 +181,8 @@ def vectors(results, output, conventions):
     }
 
 
-# Recall levels as numbers of documents: trec_eval 10 rounds them to the nearest, trec_eval 9 (in pytrec_eval, and so the
-# value of ir-measures) rounds them up: 47.4 relevant documents are 47 or 48, and 46.2 are 46 or 47.
+# Recall levels as numbers of documents: trec_eval 10 rounds them to the nearest; trec_eval 9, in pytrec_eval and so the
+# value of ir-measures, rounds them up: 47.4 relevant documents are 47 or 48, and 46.2 are 46 or 47.
 ROUNDING = {("301", "IPrec@0.1"): ("0.2096", "0.2098"), ("302", "IPrec@0.6"): ("0.1420", "0.1528")}
 ROUNDING |= {("all", "IPrec@0.1"): ("0.3884", "0.3885"), ("all", "IPrec@0.6"): ("0.0822", "0.0858")}
 # trec_eval -c counts the topic that the run leaves out, and its relevant documents. ir-measures does not.
