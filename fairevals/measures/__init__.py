@@ -56,5 +56,7 @@ def parse_measure(text: Any) -> Measure:
             takes = f"it takes {', '.join(sorted(parameters))}" if parameters else "it takes none"
             raise UsageError(f"{name} has no parameter {escape(unknown[0])!r} ({takes})") from None
         if "unknown measure" in str(error):
-            raise UsageError(f"{error}; known are {', '.join(INDEX)} and the measures of ir-measures") from None
+            raise UsageError(
+                f"{error}; known are {', '.join(INDEX)} and the measures of ir-measures"
+            ) from None
         raise

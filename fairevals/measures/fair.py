@@ -1,4 +1,4 @@
-"""FA*IR: are there enough protected documents in every prefix, as a statistical test sees it?"""
+"""FA*IR: a statistical test of whether every prefix has enough protected documents."""
 
 from __future__ import annotations
 
@@ -15,28 +15,28 @@ from fairevals.typing import Floats, Ints
 
 
 def binomial_cdf(count: Floats, size: Ints, p: Floats) -> Floats:
-    """F(count; size, p): the chance of at most that many successes in `size` trials, elementwise.
+    """F(count; size, p), elementwise: the probability of at most `count` successes in `size` trials.
 
-    A count that is not whole, from soft memberships, is taken down to the next whole number.
+    A count that is not whole (from soft memberships) is rounded down.
 
     >>> binomial_cdf(np.array([0.0, 1.5, 2.0]), np.array([2, 2, 2]), np.array(0.5))
     array([0.25, 0.75, 1.  ])
     """
-    from scipy.special import bdtr  # here, so that listing the measures does not wait for scipy
+    from scipy.special import bdtr  # imported here so that listing the measures does not load scipy
 
     return np.asarray(bdtr(np.floor(count + EPS), size, p), dtype=np.float64)
 
 
 def minimum_counts(k: int, p: float, alpha: float) -> Ints:
-    """The m-table: the fewest protected documents in the first 1..k with which the test at `alpha` is passed.
+    """The m-table: the smallest number of protected documents with which each prefix of 1, …, k documents passes.
 
-    The test at a prefix of i documents is F(count; i, p) ≥ alpha. See Zehlike et al., CIKM 2017.
+    A prefix of i documents passes if F(count; i, p) ≥ alpha. See Zehlike et al., CIKM 2017.
 
     >>> minimum_counts(10, 0.2, 0.15)
     array([0, 0, 0, 0, 0, 0, 0, 0, 1, 1])
     """
     sizes = np.arange(1, k + 1)
-    # Halving, at all sizes at once: the fewest lie in [low, high], and `sizes` itself always passes.
+    # Bisection at all sizes at once: the answer is in [low, high], and i protected documents of i always pass.
     low, high = np.zeros_like(sizes), sizes
     while (low < high).any():
         middle = (low + high) // 2
@@ -46,15 +46,16 @@ def minimum_counts(k: int, p: float, alpha: float) -> Ints:
 
 
 def fail_probability(table: Ints, p: float) -> float:
-    """The chance that documents drawn with P(protected) = p fall below the m-table at some prefix.
+    """The probability that documents drawn with P(protected) = p are below the m-table at some prefix.
 
-    >>> round(fail_probability(minimum_counts(10, 0.2, 0.15), 0.2), 9)  # the first nine are not protected
+    >>> round(fail_probability(minimum_counts(10, 0.2, 0.15), 0.2), 9)  # that is 0.8^9
     0.134217728
     """
     passing = np.zeros(int(max(table, default=0)) + 1)
     passing[0] = 1.0
     for needed in table:
-        # The last entry holds that many or more: from there nothing can fail any more.
+        # passing[c] is the probability of c protected documents without a failure; the last entry is for c or more,
+        # from where no failure is possible.
         drawn = passing * p
         passing = passing * (1 - p)
         passing[1:] += drawn[:-1]
@@ -71,12 +72,12 @@ class _Probe(NamedTuple):
 
 @lru_cache(maxsize=4096)
 def adjusted_alpha(k: int, p: float, alpha: float) -> float:
-    """The level at which to test each of k prefixes, so that some test fails with probability near `alpha`.
+    """The level at which to test each of k prefixes, so that some test fails with a probability close to `alpha`.
 
-    The m-table changes at certain levels only, so that `alpha` can be met only nearly. This is the search of
-    the authors' published code, whose tables it reproduces: halving, until the tables at both ends (and in
-    the middle) are neighbours, of which the one that fails with probability nearest to `alpha` is taken. As
-    in that code, the very last prefix does not enter the probability. See Zehlike et al., CIKM 2017.
+    The m-table changes at certain levels only, so `alpha` can be met only approximately. This is the search of the
+    authors' published code and reproduces its tables: bisection until the tables at both ends (and in the middle) are
+    neighbours; the one whose probability of failing is closest to `alpha` is chosen. As in that code, the last prefix
+    does not enter the probability. See Zehlike et al., CIKM 2017.
 
     >>> round(adjusted_alpha(20, 0.25, 0.1), 6)
     0.078125
@@ -99,13 +100,13 @@ def adjusted_alpha(k: int, p: float, alpha: float) -> float:
 
 @dataclass(frozen=True)
 class FAIR(RankingMeasure):
-    """How likely as few protected documents in each prefix would be, were they drawn at the target share.
+    """The probability of at most as many protected documents in a prefix, if documents were drawn at the target share.
 
-    Without `alpha`, the mean of these probabilities: near 1 where the protected come first. With it, the
-    share of prefixes that pass the ranked group fairness test with the adjusted alpha; 1 if the ranking
-    passes. The target share is the protected group's in the attribute's target for the topic. Documents of
-    which the attribute says nothing are skipped; a count that is not whole is taken down to the next whole
-    number. Undefined where no ranked document has a membership, and where the attribute does not apply.
+    Without `alpha`, the mean of these probabilities over the prefixes: close to 1 where the protected come first. With
+    `alpha`, the share of prefixes that pass the ranked group fairness test at the adjusted level; 1 if the ranking
+    passes. The target share is that of the protected group in the attribute's target for the topic. Documents without
+    a membership are skipped; a count that is not whole is rounded down. Undefined where no ranked document has a
+    membership, and where the attribute does not apply.
 
     >>> str(FAIR(attr="SEX", protected="f", alpha=0.1, cutoff=20))
     "FAIR(attr='SEX',protected='f',alpha=0.1)@20"
@@ -124,7 +125,7 @@ class FAIR(RankingMeasure):
     attributes = "one"
 
     attr: str = param(None, "the attribute's name", check=named)
-    protected: str = param(None, "the group of which there should be enough", check=named)
+    protected: str = param(None, "the protected group", check=named)
     alpha: float | None = param(
         None,
         "significance level of the test, a number between 0 and 1; None: no test",

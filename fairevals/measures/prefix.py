@@ -1,12 +1,12 @@
 """Fairness of the prefixes of a ranking: normalised difference (rND), divergence (rKL) and ratio (rRD).
 
-A prefix of i documents is compared with the whole list; its deviation is discounted by 1/log2(1+i), summed
-over the prefixes of 10, 20, … documents, and divided by the largest sum that any order could have. The
-discount, the treatment of shares of 0 and 1 in rKL, and the ratio of rRD are those of the authors' published
-code, whose values they reproduce; the paper's text has 1/log2(i) and leaves the rest open.
+Each prefix of 10, 20, … documents is compared with the whole list. Its deviation is discounted by 1/log2(1+i), i its
+length; the sum is divided by the largest sum of any order. The discount, the treatment of shares of 0 and 1 in rKL, and
+the ratio of rRD follow the authors' published code and reproduce its values. (The paper's text has 1/log2(i) and does
+not define the rest.)
 
-The list is the ranking without the documents of which the attribute says nothing. Its protected count may be
-a fraction where memberships are soft.
+The list is the ranking without the documents that have no membership. With soft memberships its number of protected
+documents need not be whole.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import math
 from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import TypeAlias
 
 import numpy as np
@@ -26,14 +26,14 @@ from fairevals.measures.ratios import sides
 from fairevals.typing import Array, Bools, Floats, Ints
 
 Deviation: TypeAlias = Callable[[Floats, Array, Floats], Floats]
-"""A prefix's deviation, from its protected count, its size, and the protected share of the list."""
+"""The deviation of a prefix, from its protected count, its size, and the protected share of the list."""
 
 EPS = 1e-9
-"""Counts nearer than this are equal: soft memberships add up in floating point."""
+"""Counts that differ by less are equal: sums of soft memberships are rounded."""
 
 
 def normalised_difference(count: Floats, size: Array, share: Floats) -> Floats:
-    """rND's deviation: |count/size − share|.
+    """The deviation of rND: |count/size − share|.
 
     >>> normalised_difference(np.array([0.0, 8.0]), np.array([10, 20]), np.array(0.5))
     array([0.5, 0.1])
@@ -42,11 +42,10 @@ def normalised_difference(count: Floats, size: Array, share: Floats) -> Floats:
 
 
 def prefix_divergence(count: Floats, size: Array, share: Floats, floor: float = 0.001) -> Floats:
-    """rKL's deviation: the Kullback-Leibler divergence, in bits, of the prefix's shares from the list's.
+    """The deviation of rKL: the Kullback-Leibler divergence, in bits, of the prefix's shares from the list's.
 
-    A protected share below `floor` is read as `floor`, one above 1−`floor` as that (but never beyond the
-    list's own share), as the authors' code does for shares of 0 and 1. With 0, all shares stay as they are,
-    and 0·log 0 = 0.
+    The prefix's protected share is clipped to [floor, 1−floor], a range that is extended to the list's share if need be.
+    The authors' code does this for shares of 0 and 1. With floor 0 nothing is clipped, and 0·log 0 = 0.
 
     >>> prefix_divergence(np.array([0.0, 5.0]), np.array([10, 10]), np.array(0.5)).round(4)
     array([0.9886, 0.    ])
@@ -61,10 +60,10 @@ def _relative(p: Floats, q: Floats) -> Floats:
 
 
 def ratio_difference(count: Floats, size: Array, share: Floats) -> Floats:
-    """rRD's deviation: how far the ratio protected/rest falls short of that of the list.
+    """The deviation of rRD: how far the ratio protected/rest is below that of the list.
 
-    A prefix with a higher ratio does not deviate; one without any of the rest has, by the authors'
-    convention, the ratio 0. Meant for a protected group that is the smaller side.
+    A prefix with a higher ratio has deviation 0. The ratio of a prefix of protected documents only is 0, by the
+    authors' convention. Intended for a protected group that is a minority.
 
     >>> ratio_difference(np.array([0.0, 5.0, 8.0, 10.0]), np.array(10), np.array(0.5))
     array([1., 0., 0., 1.])
@@ -82,10 +81,10 @@ def prefix_sum(
 ) -> Floats:
     """Σ_i deviation_i/log2(1+i) over the prefixes of i = step, 2·step, … ≤ `reach` documents.
 
-    `protected` is (…, rank): each document's protected share, 0 behind the list. `length` and `total` (…) are
-    the documents of the list and their protected count.
+    `protected` (…, rank) is each document's protected share, 0 after the end of the list. `length` and `total` (…) are
+    the number of documents in the list and of protected ones among them.
 
-    >>> half = np.repeat([1.0, 0.0], 50)  # the example of the authors' code
+    >>> half = np.repeat([1.0, 0.0], 50)  # the example in the authors' code
     >>> n = np.array(100)
     >>> round(float(prefix_sum(normalised_difference, half, np.array(50.0), n, n, 10)), 12)
     0.660066334446
@@ -99,14 +98,13 @@ def prefix_sum(
 
 @lru_cache(maxsize=1 << 14)
 def largest_prefix_sum(deviation: Deviation, total: float, length: int, reach: int, step: int) -> float:
-    """The largest `prefix_sum` of any list of that length and protected count: the exact normaliser.
+    """The largest `prefix_sum` of any list with this length and protected count: the exact normaliser.
 
-    For rRD, all protected first, or last, is not always the worst: so this maximises over all orders, by
-    dynamic programming over the protected counts of the prefixes. Where the count is not whole, one document
-    holds the fraction and the others are wholly on one side. No list of soft memberships with the same length
-    and count exceeds this: for rND and rKL because the sum is convex in the memberships, so that it is
-    largest at an extreme point, which is such a list (but for the floor of rKL, by little); for rRD because
-    nothing is worse than to fill the first prefixes and then to hold all others back.
+    For rRD the worst order is not always all protected documents first or last. So this maximises over all orders, by
+    dynamic programming over the protected counts of the prefixes. If the count is not whole, one document has the
+    fraction and all others are entirely protected or not. No list of soft memberships with this length and count has a
+    larger sum. For rND and rKL the sum is convex in the memberships (up to the floor of rKL), so the maximum is at an
+    extreme point, which is such a list. For rRD the worst is to fill the first prefixes and keep the rest for the end.
 
     >>> round(largest_prefix_sum(normalised_difference, 10.0, 20, 20, 10) * float(np.log2(11)), 12)
     0.5
@@ -114,8 +112,8 @@ def largest_prefix_sum(deviation: Deviation, total: float, length: int, reach: i
     whole = math.floor(total + EPS)
     fraction = total - whole if total - whole > EPS else 0.0
     share = np.array(total / length)
-    held = np.arange(whole + 1)
-    # best[0]: the fraction is still to come (or there is none); best[1]: it has been placed.
+    placed_before = np.arange(whole + 1)
+    # best[f, c]: the largest sum so far with c documents placed; f is 1 once the fraction is placed too.
     best = np.full((2, whole + 1), -np.inf)
     best[0, 0] = 0.0
     size = 0
@@ -126,17 +124,17 @@ def largest_prefix_sum(deviation: Deviation, total: float, length: int, reach: i
         if fraction:
             for placed in range(min(step - 1, whole) + 1):
                 np.maximum(following[1, placed:], best[0, : whole + 1 - placed], out=following[1, placed:])
-        counts = np.minimum(np.stack([held, held + fraction]), size)
+        counts = np.minimum(np.stack([placed_before, placed_before + fraction]), size)
         best = following + deviation(counts, np.array(size), share) / np.log2(size + 1)
-    # What has not been placed must fit behind the last prefix.
-    left = np.stack([whole - held + (fraction > 0), whole - held])
+    # What has not been placed must fit after the last prefix.
+    left = np.stack([whole - placed_before + (fraction > 0), whole - placed_before])
     return float(best[left <= length - size].max(initial=-np.inf))
 
 
 def skip_unmapped(attribute: AttributeView, protected: str, cutoff: int | None) -> tuple[Floats, Ints, Ints]:
-    """The protected shares (…, rank) of the documents that have a membership, moved up in order, then 0.
+    """Remove documents without a membership: protected shares (…, rank) of the others in order, padded with 0.
 
-    And, each (…), how many there are, and how many of them stand within the cutoff.
+    Also returns, each (…), the number of those documents, and how many of them are within the cutoff.
 
     >>> membership = np.array([[1.0, 0.0], [0.0, 0.0], [0.25, 0.75], [0.0, 1.0]])
     >>> view = AttributeView(("a", "b"), False, membership, np.full(2, 0.5), np.array(True))
@@ -153,11 +151,10 @@ def skip_unmapped(attribute: AttributeView, protected: str, cutoff: int | None) 
 
 @dataclass(frozen=True)
 class PrefixMeasure(RankingMeasure):
-    """What rND, rKL and rRD share. No prefix goes beyond the cutoff; all are compared with the whole list.
+    """Base class of rND, rKL and rRD. Prefixes end at the cutoff; all are compared with the whole list.
 
-    Undefined where the list has no protected or only protected documents, where it is no longer than `step`
-    (its only prefix is itself, and no order could be unfair), where the cutoff is below `step`, and where the
-    attribute does not apply.
+    Undefined where the list has no or only protected documents, where it is not longer than `step` (its only prefix is
+    the list itself), where the cutoff is below `step`, and where the attribute does not apply.
     """
 
     direction = LOWER
@@ -165,22 +162,20 @@ class PrefixMeasure(RankingMeasure):
     attributes = "one"
 
     attr: str = param(None, "the attribute's name", check=named)
-    protected: str = param(None, "the group whose share in the prefixes is looked at", check=named)
+    protected: str = param(None, "the protected group", check=named)
     step: int = param(
-        10, "documents from prefix to prefix, at least 1", check=lambda n: type(n) is int and n > 0
+        10, "by how many documents prefixes grow, at least 1", check=lambda n: type(n) is int and n > 0
     )
-    normalise: bool = param(
-        True, "divide by the largest sum that any order could have", choices=(True, False)
-    )
+    normalise: bool = param(True, "divide by the largest sum of any order", choices=(True, False))
 
     @property
     def depth(self) -> None:
-        """The whole ranking, whatever the cutoff: prefixes are compared with it."""
+        """None: prefixes are compared with the whole ranking, whatever the cutoff."""
 
     @property
     @abstractmethod
     def deviation(self) -> Deviation:
-        """How far a prefix is from the list."""
+        """The deviation of a prefix from the list."""
 
     def of_ranking(self, ranked: Ranked) -> Floats:
         """The value for each ranking; NaN where undefined."""
@@ -194,14 +189,13 @@ class PrefixMeasure(RankingMeasure):
             self.deviation, protected[defined], total[defined], length[defined], reach[defined], self.step
         )
         if self.normalise:
-            value[defined] = np.minimum(value[defined] / self._largest(total, length, reach, defined), 1.0)
+            # Rounded, so that the normaliser does not depend on the order in which soft memberships were added.
+            cases = (array[defined].tolist() for array in (np.round(total, 9), length, reach))
+            largest = [
+                largest_prefix_sum(self.deviation, *case, self.step) for case in zip(*cases, strict=True)
+            ]
+            value[defined] = np.minimum(value[defined] / np.array(largest), 1.0)
         return value
-
-    def _largest(self, total: Floats, length: Ints, reach: Ints, defined: Array) -> Floats:
-        # Rounded, so that the order of adding soft memberships does not make another normaliser.
-        total = np.round(total, 9)
-        cases = zip(total[defined].tolist(), length[defined].tolist(), reach[defined].tolist(), strict=True)
-        return np.array([largest_prefix_sum(self.deviation, *case, self.step) for case in cases])
 
 
 @dataclass(frozen=True)
@@ -218,10 +212,7 @@ class RND(PrefixMeasure):
         "divided by its maximum"
     )
 
-    @property
-    def deviation(self) -> Deviation:
-        """The difference of shares."""
-        return normalised_difference
+    deviation = staticmethod(normalised_difference)
 
 
 @dataclass(frozen=True)
@@ -235,7 +226,7 @@ class RKL(PrefixMeasure):
     name = "rKL"
     formula = "Σ_i KL(c_i/i ‖ c_N/N)/log2(1+i) in bits, i = 10, 20, …; divided by its maximum"
 
-    floor: float = param(0.001, "shares nearer to 0 or 1 are read as this near; in [0, 1]", check=unit)
+    floor: float = param(0.001, "shares are clipped to [floor, 1−floor]; in [0, 1]", check=unit)
 
     @property
     def deviation(self) -> Deviation:
@@ -245,16 +236,13 @@ class RKL(PrefixMeasure):
 
 @lru_cache(maxsize=64)
 def _divergence_with(floor: float) -> Deviation:
-    # One function per floor, so that it can stand for itself in the cache of normalisers.
-    def deviation(count: Floats, size: Array, share: Floats) -> Floats:
-        return prefix_divergence(count, size, share, floor)
-
-    return deviation
+    """One function per floor, because it is a key in the cache of normalisers."""
+    return partial(prefix_divergence, floor=floor)
 
 
 @dataclass(frozen=True)
 class RRD(PrefixMeasure):
-    """Normalised discounted ratio difference, for a protected group that is the smaller side.
+    """Normalised discounted ratio difference, for a protected group that is a minority.
 
     >>> str(RRD(attr="SEX", protected="f", cutoff=50))
     "rRD(attr='SEX',protected='f')@50"
@@ -262,11 +250,8 @@ class RRD(PrefixMeasure):
 
     name = "rRD"
     formula = (
-        "Σ_i max(0, c_N/(N−c_N) − c_i/(i−c_i))/log2(1+i), i = 10, 20, …, a ratio without rest being 0; "
+        "Σ_i max(0, c_N/(N−c_N) − c_i/(i−c_i))/log2(1+i), i = 10, 20, …, a ratio without rest is 0; "
         "divided by its maximum"
     )
 
-    @property
-    def deviation(self) -> Deviation:
-        """How far the ratio falls short."""
-        return ratio_difference
+    deviation = staticmethod(ratio_difference)
