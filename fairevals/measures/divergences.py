@@ -20,6 +20,7 @@ from typing import TypeAlias
 
 import numpy as np
 
+from fairevals.measures.base import divide
 from fairevals.typing import Bools, Floats
 
 Divergence: TypeAlias = Callable[[Floats, Floats], Floats]
@@ -30,8 +31,6 @@ def jensen_shannon_divergence(p: Floats, target: Floats) -> Floats:
 
     A probability of 0 adds 0. Symmetric; 1 for distributions without a common group.
 
-    >>> float(jensen_shannon_divergence(np.array([1.0, 0.0]), np.array([0.0, 1.0])))
-    1.0
     >>> round(float(jensen_shannon_divergence(np.array([1.0, 0.0]), np.array([0.5, 0.5]))), 4)
     0.3113
     """
@@ -51,7 +50,7 @@ def normalised_match_distance(p: Floats, target: Floats) -> Floats:
     array([0.5, 1. ])
     """
     moved = np.cumsum(p - target, axis=-1)
-    return np.minimum(_group_sum(np.abs(moved)) / _steps(moved), 1.0)
+    return np.minimum(_group_sum(np.abs(moved)) / max(int(moved.shape[-1]) - 1, 1), 1.0)
 
 
 def root_normalised_order_aware_divergence(p: Floats, target: Floats) -> Floats:
@@ -118,14 +117,13 @@ ORDINAL = frozenset({"NMD", "RNOD", "RSNOD"})
 
 def _relative_to_mean(p: Floats, both: Floats) -> Floats:
     """p_i·log2(2·p_i/both_i), and 0 where p_i is 0."""
-    ratio = np.divide(2 * p, both, out=np.ones(both.shape), where=np.broadcast_to(p != 0, both.shape))
-    return p * np.log2(ratio)
+    return p * np.log2(divide(2 * p, both, p != 0, otherwise=1.0))
 
 
 def _order_aware(p: Floats, target: Floats, distance: Floats) -> Floats:
     """sqrt(Σ_j distance_j·(p_j−p*_j)²/(C−1)), at most 1."""
     squares = np.square(p - target)
-    return np.minimum(np.sqrt(_group_sum(distance * squares) / _steps(squares)), 1.0)
+    return np.minimum(np.sqrt(_group_sum(distance * squares) / max(int(squares.shape[-1]) - 1, 1)), 1.0)
 
 
 def _mean_distance(support: Bools) -> Floats:
@@ -134,8 +132,7 @@ def _mean_distance(support: Bools) -> Floats:
     # Sums of whole numbers are exact in any order of addition.
     total = support.astype(np.float64) @ np.abs(groups[:, None] - groups).astype(np.float64)
     size = np.count_nonzero(support, axis=-1, keepdims=True)
-    mean: Floats = np.divide(total, size, out=np.full(total.shape, np.nan), where=size > 0)
-    return mean
+    return divide(total, size, size > 0)
 
 
 def _group_sum(terms: Floats) -> Floats:
@@ -144,8 +141,3 @@ def _group_sum(terms: Floats) -> Floats:
     for group in range(terms.shape[-1]):
         total = total + terms[..., group]
     return total
-
-
-def _steps(terms: Floats) -> int:
-    """C−1, the steps from the first group to the last; 1 for a single group, where all terms are 0."""
-    return max(int(terms.shape[-1]) - 1, 1)
