@@ -353,6 +353,17 @@ def test_refusals_give_the_reason(text, reason):
         Delegated(text)
 
 
+def test_other_names_of_native_measures():
+    for alias, name in (
+        ("MAP(rel=2)@5", "AP(rel=2)@5"),
+        ("MRR", "RR"),
+        ("Precision@3", "P@3"),
+        ("NDCG@3", "nDCG@3"),
+    ):
+        assert parse_measure(alias) == parse_measure(name)
+    assert isinstance(parse_measure("MAP(judged_only=True)"), Delegated)
+
+
 def test_a_required_cutoff_may_come_from_the_task():
     assert str(parse_measure("R").with_cutoff(20)) == "R@20"
     assert str(parse_measure("R@5").with_cutoff(20)) == "R@5"
