@@ -124,7 +124,7 @@ def summary_table(comparisons: Comparisons, places: int = 4) -> Table:
 
     scores, b = comparisons.scores, comparisons.scores.runs.index(comparisons.baseline)
     correction = {"holm": ["p Holm"], "bh": ["p BH"]}.get(comparisons.correction, [])
-    level = f"{100 * comparisons.level:g} % interval"
+    level = f"{100 * (1 - comparisons.alpha):g} % interval"
     columns = ("measure", "run", "mean", "difference", level, "p", *correction, comparisons.procedure.effect)
     columns += ("won/tied/lost", "common topics", "")
     rows: list[tuple[Cell, ...]] = []
