@@ -65,7 +65,7 @@ def run(args: argparse.Namespace) -> int:
     if len(scores.runs) < 2:
         raise UsageError("nothing to compare: give at least one run besides the baseline")
     comparisons = compare(scores, place, test=args.test, correction=args.correct, seed=plan.policy.seed)
-    common.emit(rendered(comparisons, args.format, args.places), args.output)
+    common.emit(format_comparisons(comparisons, args.format, args.places), args.output)
     return 0
 
 
@@ -102,7 +102,7 @@ def tagged(names: tuple[str, ...], baseline: str) -> int:
     )
 
 
-def rendered(comparisons: Comparisons, style: str, places: int | None) -> str:
+def format_comparisons(comparisons: Comparisons, style: str, places: int | None) -> str:
     """The comparisons as text: a full table for programs; a summary with notes for people (comments in LaTeX)."""
     from fairevals.io.out import render
     from fairevals.statistics.compare import description, full_table, remarks
