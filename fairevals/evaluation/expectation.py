@@ -18,7 +18,7 @@ from fairevals.measures import (
     Measure,
     RankingMeasure,
 )
-from fairevals.policy.estimate import Estimate
+from fairevals.policy.plackett_luce import Estimate
 from fairevals.policy.policies import (
     Exposure,
     OneRanking,
