@@ -79,11 +79,6 @@ class PlackettLuce:
         self._one_topic = given.ndim == 1
         self._scores: Floats = np.atleast_2d(tempered)
 
-    @property
-    def log_weights(self) -> Floats:
-        """Scores over temperature, in the shape given."""
-        return self._as_given(self._scores.copy())
-
     def sample(self, samples: int, k: int | None = None, rng: Randomness = 0) -> Ints:
         """Draw rankings: document indices, ``(samples, k)`` or ``(topics, samples, k)``.
 

@@ -63,8 +63,6 @@ class Policy(ABC):
 
     sampled: ClassVar[bool] = False
     """Whether `rankings` are drawn, so that a mean over them has a standard error."""
-    by_samples: ClassVar[bool] = False
-    """Whether the run's file has several rankings per topic."""
 
     @abstractmethod
     def rankings(self, block: Block, depth: int | None) -> Ints:
@@ -103,8 +101,6 @@ class OneRanking(Policy):
 
 class SampledRankings(Policy):
     """The rankings in the file, all equally likely: they are the policy, so their mean is exact."""
-
-    by_samples = True
 
     def rankings(self, block: Block, depth: int | None) -> Ints:
         """(topics, samples, ranks); topics may have different numbers of samples."""
