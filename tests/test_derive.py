@@ -360,7 +360,12 @@ HEAD = "topic,doc,entity,annotator,HINDEX,ORIGIN\n"
         (
             HEAD + "R1,d,e,ann,5,\nR1,d,,ann,,\n",
             3,
-            "annotator 'ann' names 'e' on this page in line 2 and no entity in line 3",
+            "annotator 'ann' names 'e' on this page, but no entity on another line (2 and 3)",
+        ),
+        (
+            HEAD + "R1,d,,ann,,\nR1,d,e,ann,5,\n",
+            3,
+            "annotator 'ann' names 'e' on this page, but no entity on another line (2 and 3)",
         ),
         (
             HEAD + "R1,d,Ada Lovelace,ann,5,\nR1,d,ADA  lovelace,ann,5,\n",

@@ -63,7 +63,7 @@ def read_annotations(path: str | os.PathLike[str] | Source) -> Annotations:
     others = tuple(column for column in header if column not in ANNOTATION_COLUMNS)
     lines: list[Annotation] = []
     spelling: dict[str, str] = {}
-    first_line: dict[tuple[str, str, str, str], int] = {}
+    named: dict[tuple[str, str, str], dict[str, int]] = {}
     for number, row in rows:
         place, cells = Place(source.name, number), dict(zip(header, row, strict=True))
         topic, doc, entity, annotator = (cells.pop(column) for column in ANNOTATION_COLUMNS)
@@ -74,23 +74,23 @@ def read_annotations(path: str | os.PathLike[str] | Source) -> Annotations:
         if entity and not annotator:
             raise InputError(place, f"entity {escape(entity)!r} without annotator", "who named it")
         entity = spelling.setdefault(entity_key(entity), entity)
-        earlier = first_line.setdefault((topic, doc, entity, annotator), number)
-        if earlier != number:
+        earlier = named.setdefault((topic, doc, annotator), {})  # entity: line
+        if entity in earlier:
             raise InputError(
                 place,
-                f"the same topic, doc, entity and annotator as line {earlier}",
+                f"the same topic, doc, entity and annotator as line {earlier[entity]}",
                 "one line for each entity that an annotator named on a page (upper and lower case are the same)",
             )
+        if earlier and ("" in earlier or not entity):
+            other, line = next(iter(earlier.items()))
+            raise InputError(
+                place,
+                f"annotator {escape(annotator)!r} names {escape(entity or other)!r} on this page, but no entity "
+                f"on another line ({line} and {number})",
+                "an empty entity only where the annotator found none",
+            )
+        earlier[entity] = number
         lines.append(Annotation(number, topic, doc, entity, annotator, cells))
     if not lines:
         raise InputError(Place(source.name), "no annotation", "one or more lines below the header")
-    for one in lines:
-        without = first_line.get((one.topic, one.doc, "", one.annotator)) if one.entity else None
-        if without:
-            raise InputError(
-                Place(source.name, max(one.line, without)),
-                f"annotator {escape(one.annotator)!r} names {escape(one.entity)!r} on this page in line "
-                f"{one.line} and no entity in line {without}",
-                "an empty entity only where the annotator found none",
-            )
     return Annotations(source.name, others, tuple(lines), header_line)

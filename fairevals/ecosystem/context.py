@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from fairevals.collection.groups import Attribute
-from fairevals.collection.inputs import load_attribute_by_name, load_qrels
-from fairevals.collection.qrels import Qrels
+from fairevals.collection.inputs import load_qrels
 from fairevals.errors import UsageError
 from fairevals.evaluation import Collection
 from fairevals.io.task import Task, read_task
@@ -26,7 +25,7 @@ class TaskContext:
     task: Task = field(default_factory=Task)
     groups: Mapping[str, Any] = field(default_factory=dict)
     loaded: dict[str, Attribute] = field(default_factory=dict)
-    """Attributes that have been read: ir-measures asks for them again for every run and batch of topics."""
+    """Attributes are kept once loaded: ir-measures needs them for every run and batch of topics."""
 
     def collection(self, qrels: Any) -> Collection:
         """A collection with these qrels instead of the task's, which only determine the largest grade.
@@ -36,33 +35,17 @@ class TaskContext:
         judged = load_qrels(qrels)
         top = self.task.max_grade
         if top is not None and judged.max_grade > top:
-            raise UsageError(
-                f"the task's max_grade is {top:g}, but the qrels have a grade {judged.max_grade:g}"
-            )
+            problem = f"the task's max_grade is {top:g}, but the qrels have a grade {judged.max_grade:g}"
+            raise UsageError(problem)
         task = replace(self.task, qrels=None, max_grade=top, cutoff=None, order="score")
-        return Collection(task, judged, _LazyAttributes(self, judged))
+        return Collection(task, judged, {**self.groups, **self.loaded})
 
-
-class _LazyAttributes(Mapping[str, Attribute]):
-    """The attributes by name, each read at its first use."""
-
-    def __init__(self, context: TaskContext, qrels: Qrels) -> None:
-        self._context, self._qrels = context, qrels
-        self._names = tuple(dict.fromkeys([*context.task.attributes, *context.groups]))
-
-    def __getitem__(self, name: str) -> Attribute:
-        if name not in self._names:
-            raise KeyError(name)
-        context = self._context
-        if name not in context.loaded:
-            context.loaded[name] = load_attribute_by_name(name, context.task, context.groups, self._qrels)
-        return context.loaded[name]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._names)
-
-    def __len__(self) -> int:
-        return len(self._names)
+    def load_attributes(self, collection: Collection, names: Iterable[str]) -> Collection:
+        """The collection with these attributes loaded."""
+        with_attributes = collection.with_attributes(names)
+        for name, attribute in with_attributes.attributes.items():
+            self.loaded.setdefault(name, attribute)
+        return with_attributes
 
 
 def current_context() -> TaskContext | None:

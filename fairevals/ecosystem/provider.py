@@ -14,7 +14,7 @@ import ir_measures
 from ir_measures.measures import base as their_measures
 from ir_measures.providers import base as their_providers
 
-from fairevals.collection.inputs import Named, load_run
+from fairevals.collection.inputs import Named
 from fairevals.ecosystem.context import TaskContext, current_context
 from fairevals.errors import UsageError, escape
 from fairevals.evaluation import Plan, score
@@ -112,19 +112,20 @@ class NativeEvaluator(their_providers.Evaluator):
 
     def __init__(self, measures: Iterable[Any], qrels: Any) -> None:
         requested = list(measures)
-        context = current_context()
-        collection = (context or TaskContext()).collection(_columns(qrels, "relevance"))
+        context = current_context() or TaskContext()
+        collection = context.collection(_columns(qrels, "relevance"))
         super().__init__(requested, set(collection.qrels.topics))
         # Two spellings may be one measure, such as GFR and GFR(util='ERR').
         self._natives = {theirs: _native(theirs) for theirs in requested}
         for measure in self._natives.values():
-            if context is None and measure.attributes != "none":
+            if current_context() is None and measure.attributes != "none":
                 raise UsageError(
                     f"{measure} needs groups: compute it inside `with fairevals.task('task.toml'):`, "
                     "or with fairevals.task(groups={'ATTRIBUTE': …})"
                 )
-        self._collection = collection
         self._plan = Plan.of(collection, self._natives.values()) if collection.qrels.topics else None
+        names = self._plan.requirements.attributes if self._plan else ()
+        self._collection = context.load_attributes(collection, names)
 
     def calc_aggregate(self, run: Any) -> dict[Any, float]:
         """The mean of each measure over the topics on which it is defined, for ir-measures' own ones too."""
@@ -143,12 +144,7 @@ class NativeEvaluator(their_providers.Evaluator):
         """A value for every judged topic; NaN where the measure is undefined."""
         if self._plan is None:
             return
-        loaded = load_run(
-            Named("run", _columns(run, "score")),
-            samples=self._plan.policy.kind == "samples",
-            depth=self._plan.requirements.depth,
-        )
-        scores = score([loaded], self._collection, self._plan)
+        scores = score([Named("run", _columns(run, "score"))], self._collection, self._plan)
         row = {str(measure): m for m, measure in enumerate(self._plan.measures)}
         for theirs, native in self._natives.items():
             values = scores.values[0, row[str(native)]].tolist()
