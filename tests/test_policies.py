@@ -206,7 +206,7 @@ def test_several_rankings_need_the_policy_for_them(tmp_path, sampled):
     path.write_text("".join(f"{row.topic}\t{row.sample}\t{row.doc}\n" for row in sampled.itertuples()))
     for policy in ("ranking", "pl"):
         with pytest.raises(
-            fe.UsageError, match=r"fair\.tsv has several rankings of a topic; .*--policy samples"
+            fe.UsageError, match=r"fair\.tsv has several rankings of a topic; .*policy 'samples'"
         ):
             fe.evaluate(path, QRELS, ["nDCG"], policy=policy)
     by_file = fe.evaluate(

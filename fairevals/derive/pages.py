@@ -9,7 +9,7 @@ import math
 import os
 import warnings
 from bisect import bisect_right
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
@@ -34,7 +34,7 @@ class AnnotatedPage:
     doc: str
     annotators: frozenset[str]
     """Who saw the page: everyone with a line for it, with or without entity."""
-    entities: Mapping[str, tuple[Annotation, ...]]
+    entities: Mapping[str, Sequence[Annotation]]
     """Each entity with the lines that name it."""
 
     @property
@@ -101,10 +101,10 @@ def derive(task: Task, annotations: Annotations) -> Derived:
 
 
 def _page(lines: list[Annotation]) -> AnnotatedPage:
-    entities: dict[str, tuple[Annotation, ...]] = {}
+    entities: dict[str, list[Annotation]] = {}
     for one in lines:
         if one.entity:
-            entities[one.entity] = (*entities.get(one.entity, ()), one)
+            entities.setdefault(one.entity, []).append(one)
     annotators = frozenset(one.annotator for one in lines if one.annotator)
     return AnnotatedPage(lines[0].topic, lines[0].doc, annotators, entities)
 

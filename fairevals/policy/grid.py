@@ -173,14 +173,14 @@ def _full_by(ordered: Floats, needed: Floats, left: Floats, end: Floats, candida
 @lru_cache(maxsize=64)
 def _mean_for_full(k: int, tolerance: float) -> float:
     """Expected count μ from which ``P(N_{−i} < k) ≤ e^{−m} (e m / (k−1))^{k−1} ≤ tolerance/8``, m = μ − 1."""
-    wanted = math.log(tolerance / 8.0)
-    most = k - 1.0
-    mean = most + 1.0
+    allowed = math.log(tolerance / 8.0)
+    others = k - 1.0
+    mean = others + 1.0
 
     def log_bound(mean: float) -> float:
-        return -mean + (most + most * math.log(mean / most) if most else 0.0)
+        return -mean + (others + others * math.log(mean / others) if others else 0.0)
 
-    while log_bound(mean) > wanted:
+    while log_bound(mean) > allowed:
         mean *= 1.02
     return mean + 1.0
 
