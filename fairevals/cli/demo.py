@@ -25,9 +25,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Make the sample if need be, report on it, print the leaderboard and what to try next."""
-    from fairevals.evaluation import leaderboard
     from fairevals.errors import UsageError, escape
-    from fairevals.evaluation import Plan, load_collection
+    from fairevals.evaluation import Plan, leaderboard, load_collection
     from fairevals.io.out import render
     from fairevals.report.gather import ReportOptions, gather
     from fairevals.report.record import REPORT

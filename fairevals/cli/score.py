@@ -35,9 +35,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Score and print."""
-    from fairevals.evaluation import leaderboard
     from fairevals.errors import pluralize
-    from fairevals.evaluation import Plan, score, with_components
+    from fairevals.evaluation import Plan, leaderboard, score, with_components
 
     collection = common.collection_of(args)
     plan = Plan.of(collection, args.measures, common.policy_of(args, collection))

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 from fairevals.cli import common
 
 if TYPE_CHECKING:
-    from fairevals.io.check import Problem, Rules
+    from fairevals.io.check import Rules
+    from fairevals.io.lines import Problem
     from fairevals.io.out import Cell
     from fairevals.io.streams import Source
 
@@ -121,9 +122,9 @@ def _check_table(source: Source, rules: Rules) -> Iterator[Problem]:
     """A CSV or parquet run: readable or not, and which topics it has."""
     from fairevals.collection.run import Run
     from fairevals.io.check import check_lists
-    from fairevals.io.runs import read_columns
+    from fairevals.io.runs import read_run_columns
 
-    columns = read_columns(source, order=rules.order, samples=rules.samples)
+    columns = read_run_columns(source, order=rules.order, samples=rules.samples)
     found = Run.of(columns)
     counts = (found.offsets[1:] - found.offsets[:-1]).tolist()
     yield from check_lists(source.name, [topic for topic, _ in found.lists], counts, rules)

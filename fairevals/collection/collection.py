@@ -69,7 +69,7 @@ def load_collection(
 ) -> Collection:
     """Bring together a task file (or none), qrels and groups; what is given beside the task counts."""
     found = task if isinstance(task, Task) else read_task(task) if task is not None else Task()
-    if qrels is None and found.qrels is None:
+    if qrels is None and not found.qrels:
         raise UsageError("there are no qrels: give a task that names them, or qrels")
     judged = load_qrels(qrels if qrels is not None else found.qrels)
     if found.max_grade is not None and found.max_grade < judged.max_grade:

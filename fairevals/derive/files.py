@@ -20,7 +20,7 @@ def file_names(derived: Derived) -> dict[str, str]:
     The names are those that the task gives them, without folder and without the ending of a compression, else
     `derived.qrels` and `derived.ATTRIBUTE.gmemb`.
     """
-    found = {"": _base(derived.task.qrels) or "derived.qrels"}
+    found = {"": _base(next(iter(derived.task.qrels), None)) or "derived.qrels"}
     for name in derived.memberships:
         found[name] = _base(derived.task.attributes[name].memberships) or f"derived.{safe_name(name)}.gmemb"
     taken: dict[str, str] = {}

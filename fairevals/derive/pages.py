@@ -17,7 +17,7 @@ import numpy as np
 from fairevals.derive.annotations import Annotation, Annotations
 from fairevals.errors import InputError, InputWarning, Place, escape
 from fairevals.io.decimals import NUMBER
-from fairevals.io.delimited import names
+from fairevals.io.tables import names
 from fairevals.io.task import AttributeSpec, Task
 from fairevals.typing import Floats, Ints
 

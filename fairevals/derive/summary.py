@@ -11,7 +11,7 @@ import numpy as np
 from fairevals.derive.agreement import cohen_kappa, krippendorff_alpha
 from fairevals.derive.pages import Derived
 from fairevals.errors import escape
-from fairevals.io.delimited import names
+from fairevals.io.tables import names
 
 
 @dataclass(frozen=True)

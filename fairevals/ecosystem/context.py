@@ -48,7 +48,7 @@ class TaskContext:
         top = self.task.max_grade
         if top is not None and judged.max_grade > top:
             raise UsageError(f"the task's max_grade is {top:g}, but there is a grade {judged.max_grade:g}")
-        task = replace(self.task, qrels=None, max_grade=top, cutoff=None, order="score")
+        task = replace(self.task, qrels=(), max_grade=top, cutoff=None, order="score")
         return Collection(task, judged, _Attributes(self, judged))
 
 
@@ -99,7 +99,7 @@ def task(
     It holds for the thread (or asynchronous task) that entered it; the innermost of several counts.
     """
     found = source if isinstance(source, Task) else read_task(source) if source is not None else Task()
-    if found.max_grade is None and found.qrels is not None:
+    if found.max_grade is None and found.qrels:
         # So that a batch of topics that lacks the largest grade is scored as all of them together are.
         found = replace(found, max_grade=load_qrels(found.qrels).max_grade)
     if policy is not None:
