@@ -153,6 +153,51 @@ def test_both_formats_and_the_frame_agree_with_a_slow_reading(tmp_path_factory, 
             assert got[key] == pytest.approx(weights, rel=1e-14)
 
 
+# Sums that are not 1
+
+
+def warnings_of(tmp_path, text):
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        read(tmp_path, text)
+    return [str(warning.message) for warning in caught]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (
+            "T1 a 1 0 0\n# x\nT1 b 5 0 0\nT1 c 1 1 1\n",
+            "2 documents do not sum to 1 and were normalised (line 3 has a sum of 5)",
+        ),
+        ("T1 a 0.2 0.2 0.2\n", "1 document do not sum to 1 and were normalised (line 1 has a sum of 0.6)"),
+        (
+            "doc,group,weight\na,low,2\n\nb,mid,0.5\na,mid,3\n",
+            "2 documents do not sum to 1 and were normalised (line 2 has",
+        ),
+        (
+            "topic,doc,group,weight\nT,a,low,1\nU,a,low,0.9\n",
+            "1 document do not sum to 1 and were normalised (line 3 has",
+        ),
+    ],
+)
+def test_sums_that_are_not_1_are_reported_once_a_file(tmp_path, text, message):
+    (warning,) = warnings_of(tmp_path, text)
+    assert warning.startswith(f"{tmp_path / 'm.gmemb'}: the memberships of {message}")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "T1 a 0.333 0.333 0.333\nT1 b 0.33 0.33 0.33\nT1 c 0.1 0.2 0.7\n",
+        "doc,group\na,low\na,mid\nb,low\n",
+        "doc,group,weight\na,low,0.3333\na,mid,0.6666\n",
+    ],
+)
+def test_rounded_and_hard_memberships_are_not_reported(tmp_path, text):
+    assert warnings_of(tmp_path, text) == []
+
+
 # What is refused, and where
 
 NTCIR_ERRORS = [

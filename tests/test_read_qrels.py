@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fairevals import InputError, read_qrels
+from fairevals.collection.collection import load_collection
 from fairevals.collection.inputs import load_qrels
 from fairevals.io.streams import Source
 
@@ -146,3 +147,39 @@ def test_from_python():
         InputError, match=r"qrels:3: document 'a' of topic 'q' judged twice, 1 in qrels:1 and 2 here"
     ):
         load_qrels(pd.DataFrame({"topic": ["q"] * 3, "doc": ["a", "b", "a"], "grade": [1, 1, 2]}))
+
+
+# Several files
+
+
+def test_several_files_are_joined(tmp_path):
+    paths = [
+        written(tmp_path, "10 0 zoë 0.5\n9 0 b 2\n", "a.qrels"),
+        written(tmp_path, "# NTCIR\n9 a L-1\n9 b L2\n", "b.qrels"),
+        written(tmp_path, gzip.compress(b"10 0 new 1\n"), "c.qrels"),
+    ]
+    expected = EXPECTED | {("10", "new"): 1}
+    assert grades(read_qrels(*paths)) == expected
+    assert grades(load_qrels(paths)) == expected
+    assert grades(load_qrels(tuple(map(str, paths[::-1])))) == expected
+    task = written(tmp_path, 'qrels = ["a.qrels", "b.qrels", "c.qrels"]', "task.toml")
+    assert grades(load_collection(task).qrels) == expected
+    assert grades(load_collection(task, [paths[0]]).qrels) == {
+        k: v for k, v in EXPECTED.items() if k != ("9", "a")
+    }
+
+
+def test_two_grades_in_two_files_are_an_error_that_names_both_places(tmp_path):
+    a = written(tmp_path, "# x\n9 0 c 0\n9 0 b 2\n", "a.qrels")
+    b = written(tmp_path, "9 0 d 1\n\n9 0 b 1\n", "b.qrels")
+    message = r"b\.qrels:3: document 'b' of topic '9' judged twice, 2 in .*a\.qrels:3 and 1 here; expected one grade"
+    with pytest.raises(InputError, match=message):
+        read_qrels(a, b)
+    c = written(tmp_path, "9 b L1\n", "c.qrels")
+    with pytest.raises(InputError, match=r"a\.qrels:3: document 'b' .*, 1 in .*c\.qrels:1 and 2 here"):
+        read_qrels(c, a)
+
+
+def test_an_empty_file_among_several(tmp_path):
+    with pytest.raises(InputError, match=r"b\.qrels: no line"):
+        read_qrels(written(tmp_path, "9 0 b 2\n", "a.qrels"), written(tmp_path, "# nothing\n", "b.qrels"))

@@ -69,13 +69,15 @@ def check_run(source: Source, rules: Rules | None = None) -> Iterator[Problem]:
     unknown: set[str] = set()
     first_sample: dict[str, str] = {}
     sampled: set[str] = set()
-    tag = b""
+    tag, bad_lines = b"", 0
     for number, cells, problem in line_format.examine(source):
         place = Place(source.name, number)
         if problem:
-            if not lists and (other := source.other_format()):
+            other = "" if bad_lines else source.other_format()
+            if other:
                 yield Problem(Place(source.name), "format", f"this is {other}", line_format.what)
                 return
+            bad_lines += 1
             yield problem
             continue
         topic, doc = cells[0].decode(), cells[2]
