@@ -99,7 +99,7 @@ TARGETS: tuple[tuple[Callable[[bytes], None], bytes], ...] = (
     (_qrels, b"q1 0 a 2\nq1 0 b 0\nq2 0 a -1\n"),
     (_qrels, b"q1 a L2\nq2 b L0\n"),
     (_memberships, b"q1 a 0.5 0.5\nq1 b 1 0\n"),
-    (_memberships, b"topic,doc,group,weight\nq1,a,she,1\nq1,b,he,0.5\n"),
+    (_memberships, b"topic,doc,group,weight\nq1,a,she,1\nq1,b,he,0.5\nq1,b,she,0.5\n"),
     (
         _task,
         b'name = "x"\nmax_grade = 2\n[attributes.SEX]\ngroups = ["she", "he"]\ntarget = {"*" = [0.5, 0.5]}\n',

@@ -178,7 +178,7 @@ def test_what_a_file_is_instead(tmp_path, data, kind):
         read_target_file(path, ("g", "h"))
     with pytest.raises(InputError, match=rf"x: this is {kind}.*; expected LETOR"):
         read_letor(path)
-    (problem,) = check_run(Source.of(path), Rules(style=True, topics=("q1",)))
+    (problem,) = check_run(Source.of(path), Rules(style=True))
     assert (problem.kind, problem.found.startswith(f"this is {kind}")) == ("format", True)
 
 
