@@ -16,8 +16,8 @@ from fairevals.typing import Bools, Floats, Ints
 class AttributeView:
     """One attribute of the documents in view.
 
-    `membership` is (…, document or rank, group): a row sums to 1, or is all 0 where nothing is said of the
-    document (padding, or a document without membership under `unmapped = "skip"`). `target` is (…, group)
+    `membership` is (…, document or rank, group): a row sums to 1, or is all 0 for padding and for a
+    document without membership under `unmapped = "skip"`. `target` is (…, group)
     and `applies` (…), both with the leading axes of the view, or 1 where it has samples.
     """
 
@@ -57,7 +57,7 @@ class Ranked(View):
     """Rankings: the last axis of `grades` and `present` is the rank, before it topics, or topics × samples."""
 
     documents: Ints = field(default_factory=lambda: np.zeros((0, 0), np.int64))
-    """(…, rank): which of the topic's documents stands there, −1 where none does."""
+    """(…, rank): the index of the document at the rank, −1 where there is none."""
     raw_grades: Floats = field(default_factory=lambda: np.zeros((0, 0)))
     """(topics, documents): grades as judged, NaN for unjudged; for measures that treat those two apart."""
 
@@ -79,9 +79,15 @@ class Ranked(View):
 
 @dataclass(frozen=True)
 class Exposed(View):
-    """Documents (retrieved or judged) of each topic with their expected exposure; nothing here is in rank order."""
+    """Documents (retrieved or judged) of each topic with their expected exposure, in no particular order."""
 
     exposure: Floats = field(default_factory=lambda: np.zeros((0, 0)))
-    """(topics, documents); 0 for padding and for what was not retrieved."""
-    retrieved: Bools = field(default_factory=lambda: np.zeros((0, 0), bool))
-    """(topics, documents): whether the run has the document."""
+    """(topics, documents); 0 for padding and for documents that were not retrieved."""
+    candidates: Bools = field(default_factory=lambda: np.zeros((0, 0), bool))
+    """(topics, documents): whether a document counts in the means over a group's documents."""
+    judged: Bools = field(default_factory=lambda: np.zeros((0, 0), bool))
+    """(topics, documents): whether the qrels have the document."""
+
+    def candidate_membership(self, name: str) -> Floats:
+        """Memberships (topics, documents, groups) in an attribute, 0 for documents that are not candidates."""
+        return self.attribute(name).membership * self.candidates[..., None]

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
 
-from fairevals.attention import parse_attention
-from fairevals.collection import Exposed, Ranked
+from fairevals.collection import Ranked
 from fairevals.collection.blocks import Block
-from fairevals.evaluation.prepare import parts_of
+from fairevals.evaluation.plan import parts_of
+from fairevals.io.task import Task
 from fairevals.measures import (
     CompositeMeasure,
     ExposureMeasure,
@@ -18,6 +17,7 @@ from fairevals.measures import (
     Measure,
     RankingMeasure,
 )
+from fairevals.measures.base import divide, rank_sum
 from fairevals.policy.estimate import Estimate
 from fairevals.policy.policies import (
     Exposure,
@@ -27,35 +27,36 @@ from fairevals.policy.policies import (
 )
 from fairevals.typing import Bools, Floats
 
-if TYPE_CHECKING:
-    pass
-
-
 CELLS_OF_SAMPLES = 1 << 22
 """How many (topic, sample, rank, group) cells are looked at together, at most."""
 
 
-def expectations(measures: Sequence[Measure], policy: Policy, block: Block) -> list[Estimate]:
-    """The expected value of each measure on each topic of the block: exact where it can be, else sampled."""
-    found: dict[str, Estimate] = {}
+def expectations(
+    measures: Sequence[Measure], policy: Policy, block: Block, task: Task | None = None
+) -> list[Estimate]:
+    """The expected value of each measure on each topic of the block: exact where it can be, else sampled.
+
+    The task decides what topics without documents or without relevant documents are worth.
+    """
+    estimates: dict[str, Estimate] = {}
     exposures: dict[tuple[str, int | None], Exposure] = {}
     needed = {str(part): part for measure in measures for part in parts_of(measure)}
     sampled = {}
     for name, measure in needed.items():
         if isinstance(measure, ExposureMeasure) or (isinstance(measure, LinearMeasure) and policy.sampled):
-            found[name] = _of_exposure(measure, policy, block, exposures)
+            estimates[name] = _of_exposure(measure, policy, block, exposures)
         elif isinstance(measure, RankingMeasure):
             sampled[name] = measure
-    found.update(_of_rankings(sampled, policy, block))
-    for name, estimate in found.items():
-        found[name] = _settle_missing(needed[name], block, estimate)
-    return [_combined(measure, found) for measure in measures]
+    estimates.update(_of_rankings(sampled, policy, block))
+    for name, estimate in estimates.items():
+        estimates[name] = _with_conventions(needed[name], block, estimate, task or Task())
+    return [_combined(measure, estimates) for measure in measures]
 
 
-def _combined(measure: Measure, found: Mapping[str, Estimate]) -> Estimate:
+def _combined(measure: Measure, estimates: Mapping[str, Estimate]) -> Estimate:
     if not isinstance(measure, CompositeMeasure):
-        return found[str(measure)]
-    parts = [_combined(part, found) for part in measure.parts()]
+        return estimates[str(measure)]
+    parts = [_combined(part, estimates) for part in measure.parts()]
     values = tuple(part.value for part in parts)
     centre = measure.combine(values)
     if all(part.se is None for part in parts):
@@ -75,29 +76,15 @@ def _of_exposure(
     block: Block,
     known: dict[tuple[str, int | None], Exposure],
 ) -> Estimate:
-    attention = parse_attention(measure.attention)
-    key = (str(attention), measure.cutoff)
+    key = (str(measure.attention_model), measure.cutoff)
     if key not in known:
-        known[key] = policy.exposure(block, attention, measure.cutoff)
+        known[key] = policy.exposure(block, measure.attention_model, measure.cutoff)
     exposure = known[key]
-    value = measure.of_exposure(_exposed(block, exposure.value))
+    value = measure.of_exposure(block.exposed(exposure.value))
     if exposure.left_out is None:
         return Estimate(value)
-    without = np.stack([measure.of_exposure(_exposed(block, each)) for each in exposure.left_out])
+    without = np.stack([measure.of_exposure(block.exposed(each)) for each in exposure.left_out])
     return jackknife(value, without)
-
-
-def _exposed(block: Block, exposure: Floats) -> Exposed:
-    return Exposed(
-        grades=block.grades,
-        present=block.present,
-        ideal=block.ideal,
-        max_grade=block.max_grade,
-        attributes=block.attributes,
-        utility_weight=block.utility_weight,
-        exposure=exposure,
-        retrieved=block.scores > -np.inf,
-    )
 
 
 def _of_rankings(measures: Mapping[str, RankingMeasure], policy: Policy, block: Block) -> dict[str, Estimate]:
@@ -119,33 +106,35 @@ def _of_rankings(measures: Mapping[str, RankingMeasure], policy: Policy, block: 
         for name, measure in measures.items():
             values[name][:, start : start + step] = measure.of_ranking(part)
     has_any: Bools = np.any(order >= 0, axis=2)
-    return {name: _sample_mean(found, has_any, policy.sampled) for name, found in values.items()}
+    return {name: _sample_mean(drawn, has_any, policy.sampled) for name, drawn in values.items()}
 
 
 def _sample_mean(values: Floats, counts: Bools, sampled: bool) -> Estimate:
-    """Mean over the samples that count, (topics, samples) → (topics,), and its standard error if they were drawn."""
-    # A topic without any ranking: all its (empty) samples say what the measure is worth on nothing.
-    counts = counts | ~counts.any(axis=1, keepdims=True)
-    count = np.maximum(counts.sum(axis=1), 1)
-    values = np.where(counts, values, 0.0)
-    mean = np.cumsum(values, axis=1)[:, -1] / count if values.shape[1] else np.zeros(values.shape[0])
+    """Mean (topics,) over the samples (topics, samples) that count, and its standard error if they were drawn.
+
+    A ranking on which the measure is undefined is left out: whether the mean is defined must not depend on whether
+    a rare ranking happens to be drawn.
+    """
+    # A topic without any ranking: its empty samples have the value of the measure on an empty ranking.
+    counts = (counts | ~counts.any(axis=1, keepdims=True)) & ~np.isnan(values)
+    count = counts.sum(axis=1)
+    mean = divide(rank_sum(np.where(counts, values, 0.0)), count, count > 0)
     if not sampled:
         return Estimate(mean)
     spread = np.where(counts, values - mean[:, None], 0.0) ** 2
     with np.errstate(invalid="ignore", divide="ignore"):
         variance = spread.sum(axis=1) / (count - 1)
-    return Estimate(mean, np.sqrt(variance / count))
+        return Estimate(mean, np.sqrt(variance / count))
 
 
-def _settle_missing(measure: Measure, block: Block, estimate: Estimate) -> Estimate:
-    """Topics of which the run has nothing: the measure's value for those, where it is defined there at all."""
+def _with_conventions(measure: Measure, block: Block, estimate: Estimate, task: Task) -> Estimate:
+    """The values under the task's conventions for missing topics and topics without relevant documents."""
     gone = block.retrieved == 0
-    if not gone.any():
-        return estimate
-    value = estimate.value.copy()
-    if np.isnan(measure.missing):
-        value[gone] = np.nan
-    else:  # still undefined where no ranking could have had a value
-        value[gone & ~np.isnan(value)] = measure.missing
-    se = None if estimate.se is None else np.where(gone, np.nan, estimate.se)
-    return Estimate(value, se)
+    value, error = estimate.value.copy(), estimate.se
+    if gone.any():
+        missing = np.nan if task.missing == "skip" else measure.missing
+        # A value that no ranking could have stays undefined.
+        value[gone] = np.where(np.isnan(value[gone]), np.nan, missing)
+    if task.conventions == "trec_eval" and measure.is_utility:
+        value[np.isnan(value) & ~(gone & (task.missing == "skip"))] = 0.0
+    return Estimate(value, None if error is None else np.where(gone, np.nan, error))

@@ -19,6 +19,7 @@ INDEX = {
     "GFR": "gfr:GFR",
     "D_ind": "disparity:DInd",
     "D_group": "disparity:DGroup",
+    "D_cross": "disparity:DCross",
     "EE_L": "expected_exposure:EEL",
     "EE_D": "expected_exposure:EED",
     "EE_R": "expected_exposure:EER",
@@ -28,6 +29,7 @@ INDEX = {
     "EUR": "ratios:EUR",
     "RUR": "ratios:RUR",
     "IAA": "iaa:IAA",
+    "Unjudged": "unjudged:Unjudged",
     "rND": "prefix:RND",
     "rKL": "prefix:RKL",
     "rRD": "prefix:RRD",
@@ -40,5 +42,5 @@ INDEX = {
 def measure_class(name: str) -> type[Measure]:
     """The class of the native measure of that name; its module is imported only now."""
     module, cls = INDEX[name].split(":")
-    found: type[Measure] = getattr(import_module(f"fairevals.measures.{module}"), cls)
-    return found
+    definition: type[Measure] = getattr(import_module(f"fairevals.measures.{module}"), cls)
+    return definition
