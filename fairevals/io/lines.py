@@ -91,7 +91,7 @@ class Column:
         return value if value >= self.least else math.nan
 
     def expected(self, cell: bytes) -> str:
-        """What should stand in a cell; empty if the cell is accepted."""
+        """What a cell should be; empty if the cell is accepted."""
         if self.kind == "id":
             fits = cell.startswith(self.prefix) and len(cell) > len(self.prefix)
             return "" if fits else f"{self.prefix.decode()}ID"

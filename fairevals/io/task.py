@@ -195,28 +195,25 @@ _temperature = _check(
     lambda value: _is_number(value) and 0 < value <= LARGEST,
     float,
 )
-_labelled = _check(
-    'a list of texts or tables such as { measure = "ERR@20", label = "ERR" }',
-    lambda value: (
-        isinstance(value, list)
-        and all(
-            isinstance(item, str)
-            or (
-                isinstance(item, dict)
-                and set(item) == {"measure", "label"}
-                and all(map(_is_name, item.values()))
-            )
-            for item in value
-        )
-    ),
-    lambda value: [
-        (item, "") if isinstance(item, str) else (item["measure"], item["label"]) for item in value
-    ],
-)
 
 
 def _is_name(value: Any) -> TypeGuard[str]:
     return isinstance(value, str) and value != "" and "\0" not in value
+
+
+def _labelled(value: Any) -> list[tuple[str, str]]:
+    """The measures with their labels, which are empty where none is given."""
+    pairs = []
+    for item in value if isinstance(value, list) else [None]:
+        if isinstance(item, str):
+            pairs.append((item, ""))
+        elif (
+            isinstance(item, dict) and set(item) == {"measure", "label"} and all(map(_is_name, item.values()))
+        ):
+            pairs.append((item["measure"], item["label"]))
+        else:
+            raise ValueError('a list of texts or tables such as { measure = "ERR@20", label = "ERR" }')
+    return pairs
 
 
 class _Reader:
