@@ -33,12 +33,12 @@ with atheris.instrument_imports(include=["fairevals", "tomllib"]) if atheris els
     from fairevals.collection.run import Run
     from fairevals.derive import derive, read_annotations
     from fairevals.errors import FairevalsError, InputWarning
-    from fairevals.io import qrels as qrels_files
-    from fairevals.io import runs as run_files
     from fairevals.io.check import Rules, check_run
     from fairevals.io.letor import read_letor
+    from fairevals.io.memberships import read_target_file
+    from fairevals.io.qrels import read_qrels_columns
+    from fairevals.io.runs import read_run_columns
     from fairevals.io.streams import Source
-    from fairevals.io.targets import read_target_file
     from fairevals.io.task import AttributeSpec, Task, read_task
 
 SLOW = 10.0
@@ -46,7 +46,7 @@ SLOW = 10.0
 
 FOLDER = tempfile.TemporaryDirectory(prefix="fairevals-fuzz-")
 FILE = Path(FOLDER.name) / "file"
-QRELS = Qrels.of(qrels_files.read_columns(Source.of(b"q1 0 a 2\nq1 0 b 0\nq2 0 a 1\n", "qrels")))
+QRELS = Qrels.of(read_qrels_columns(Source.of(b"q1 0 a 2\nq1 0 b 0\nq2 0 a 1\n", "qrels")))
 GROUPS = ("she", "he")
 
 
@@ -54,7 +54,7 @@ def _run(data: bytes) -> None:
     for name in ("x.run", "x.csv"):
         for samples in (False, True):
             with contextlib.suppress(FairevalsError):
-                Run.of(run_files.read_columns(Source.of(data, name), samples=samples, depth=2))
+                Run.of(read_run_columns(Source.of(data, name), samples=samples, depth=2))
 
 
 def _check(data: bytes) -> None:
@@ -63,7 +63,7 @@ def _check(data: bytes) -> None:
 
 
 def _qrels(data: bytes) -> None:
-    Qrels.of(qrels_files.read_columns(Source.of(data, "x.qrels")))
+    Qrels.of(read_qrels_columns(Source.of(data, "x.qrels")))
 
 
 def _memberships(data: bytes) -> None:
@@ -99,7 +99,7 @@ TARGETS: tuple[tuple[Callable[[bytes], None], bytes], ...] = (
     (_qrels, b"q1 0 a 2\nq1 0 b 0\nq2 0 a -1\n"),
     (_qrels, b"q1 a L2\nq2 b L0\n"),
     (_memberships, b"q1 a 0.5 0.5\nq1 b 1 0\n"),
-    (_memberships, b"topic,doc,group,weight\nq1,a,she,1\nq1,b,he,0.5\n"),
+    (_memberships, b"topic,doc,group,weight\nq1,a,she,1\nq1,b,he,0.5\nq1,b,she,0.5\n"),
     (
         _task,
         b'name = "x"\nmax_grade = 2\n[attributes.SEX]\ngroups = ["she", "he"]\ntarget = {"*" = [0.5, 0.5]}\n',

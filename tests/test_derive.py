@@ -28,7 +28,7 @@ from fairevals.derive import (
 )
 from fairevals.derive.agreement import cohen_kappa, krippendorff_alpha
 from fairevals.errors import InputError, InputWarning, Place, UsageError
-from fairevals.io.qrels import read_columns
+from fairevals.io.qrels import read_qrels_columns
 from fairevals.io.streams import Source
 from fairevals.io.task import AttributeSpec, Task, read_task
 
@@ -109,7 +109,7 @@ def test_the_worked_example_through_files_gives_the_published_values(tmp_path):
     assert files == [out / "small.qrels", out / "small.HINDEX.gmemb"]
     assert sorted(out.iterdir()) == sorted(files)
     assert files[0].read_text() == "R1 0 first 2\nR1 0 second 0\nR1 0 third 1\n"
-    qrels = read_columns(Source.of(files[0]))
+    qrels = read_qrels_columns(Source.of(files[0]))
     spec = task.attributes["HINDEX"]
     attribute = load_attribute(AttributeSpec("HINDEX", spec.groups, memberships=files[1]), qrels)
     rows = attribute.memberships(qrels.topic_of, qrels.docs)
@@ -316,7 +316,7 @@ def test_what_is_written_is_read_back_to_the_last_bit(tmp_path_factory, lines):
     derived = derived_of(folder, table_of(lines), ORIGIN)
     qrels_file, file = write_derived(derived, folder / "out")
     assert (qrels_file.name, file.name) == ("derived.qrels", "derived.ORIGIN.gmemb")
-    qrels = read_columns(Source.of(qrels_file))
+    qrels = read_qrels_columns(Source.of(qrels_file))
     spec = AttributeSpec("ORIGIN", ("Africa", "Asia", "Europe"), memberships=file, unmapped="error")
     rows = load_attribute(spec, qrels).memberships(qrels.topic_of, qrels.docs)
     assert rows.tolist() == derived.memberships["ORIGIN"].weights.tolist()

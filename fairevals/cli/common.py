@@ -50,7 +50,12 @@ def add_collection(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--task", metavar="T.toml", help="task file: qrels, attributes, measures, conventions"
     )
-    parser.add_argument("--qrels", metavar="Q", help="qrels file; counts before the task's")
+    parser.add_argument(
+        "--qrels",
+        action="append",
+        metavar="Q",
+        help="qrels file, overrides the task's; more than once for several, which are joined",
+    )
 
 
 def add_measures(parser: argparse.ArgumentParser) -> None:

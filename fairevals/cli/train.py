@@ -86,7 +86,7 @@ def add_groups(parser: Any) -> None:
 def run(args: argparse.Namespace) -> int:
     """Read, train, write, and print what was reached."""
     from fairevals.errors import UsageError, escape, pluralize
-    from fairevals.io.delimited import names
+    from fairevals.io.tables import names
     from fairevals.report.learning import learning_figure
     from fairevals.report.style import save
     from fairevals.training import sweep, write_results

@@ -10,7 +10,7 @@ import numpy as np
 
 from fairevals.derive.pages import AnnotatedPage, Derived
 from fairevals.errors import escape
-from fairevals.io.delimited import names
+from fairevals.io.tables import names
 from fairevals.typing import Array
 
 

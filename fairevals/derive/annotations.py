@@ -8,8 +8,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from fairevals.errors import InputError, Place, escape
-from fairevals.io.delimited import table
 from fairevals.io.streams import Source
+from fairevals.io.tables import table
 
 ANNOTATION_COLUMNS = ("topic", "doc", "entity", "annotator")
 

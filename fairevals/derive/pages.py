@@ -19,9 +19,9 @@ import numpy as np
 from fairevals.derive.annotations import Annotation, Annotations
 from fairevals.errors import InputError, InputWarning, Place, UsageError, escape
 from fairevals.io.decimals import NUMBER
-from fairevals.io.delimited import names
 from fairevals.io.names import safe_name
 from fairevals.io.streams import written
+from fairevals.io.tables import names
 from fairevals.io.task import AttributeSpec, Task
 from fairevals.typing import Floats
 
@@ -194,7 +194,7 @@ def write_derived(derived: Derived, folder: str | os.PathLike[str], *, force: bo
     if target.exists() and not target.is_dir():
         raise UsageError(f"{escape(str(target))} exists and is not a folder")
     texts = {"": [f"{page.topic} 0 {page.doc} {page.grade}\n" for page in derived.pages]}  # "": the qrels
-    paths = {"": target / (_base_name(derived.task.qrels) or "derived.qrels")}
+    paths = {"": target / (_base_name(next(iter(derived.task.qrels), None)) or "derived.qrels")}
     for name, of in derived.memberships.items():
         given = _base_name(derived.task.attributes[name].memberships)
         paths[name] = target / (given or f"derived.{safe_name(name)}.gmemb")

@@ -37,7 +37,7 @@ class TaskContext:
         if top is not None and judged.max_grade > top:
             problem = f"the task's max_grade is {top:g}, but the qrels have a grade {judged.max_grade:g}"
             raise UsageError(problem)
-        task = replace(self.task, qrels=None, max_grade=top, cutoff=None, order="score")
+        task = replace(self.task, qrels=(), max_grade=top, cutoff=None, order="score")
         return Collection(task, judged, {**self.groups, **self.loaded})
 
     def load_attributes(self, collection: Collection, names: Iterable[str]) -> Collection:
@@ -77,7 +77,7 @@ def task(
     It holds for the thread (or asynchronous task) that entered it; of nested ones, the innermost holds.
     """
     given = source if isinstance(source, Task) else read_task(source) if source is not None else Task()
-    if given.max_grade is None and given.qrels is not None:
+    if given.max_grade is None and given.qrels:
         # A batch of topics without the largest grade must score as it does among all topics.
         given = replace(given, max_grade=load_qrels(given.qrels).max_grade)
     if policy is not None:

@@ -50,8 +50,8 @@ def _files(
 ) -> Iterator[FileInfo]:
     if task.path is not None:
         yield describe("task", task.path)
-    if qrels is not None:
-        yield describe("qrels", qrels)
+    for file in qrels if isinstance(qrels, (list, tuple)) else (qrels,):
+        yield describe("qrels", file)
     for name in attributes:
         spec = task.attributes.get(name)
         if spec is None:
