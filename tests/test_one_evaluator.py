@@ -299,3 +299,17 @@ def test_exposure_gives_the_same_remark(files, capsys):
     _, _, scored = run_cli(capsys, "score", *words, "-m", "nDCG")
     (remark,) = [line for line in scored.splitlines() if "nearly a random order" in line]
     assert remark.removeprefix("fairevals: ") in exposure
+
+
+# --- The runs table ---
+
+
+def test_the_runs_table_gives_names_and_statuses(files):
+    (files / "runs.csv").write_text("file,name,status\nr.run,Ranker One,baseline\nx.run,,reference\n")
+    (files / "t.toml").write_text('runs = "runs.csv"\n' + (files / "t.toml").read_text())
+    for name in ("x.run", "y.run"):
+        (files / name).write_text((files / "r.run").read_text().replace(" r\n", f" {name[0]}\n"))
+    collection = load_collection("t.toml")
+    scores = score(["r.run", "x.run", "y.run"], collection, Plan.of(collection, ["nDCG"]))
+    assert scores.runs == ("Ranker One", "x", "y")
+    assert [scores.status(r) for r in range(3)] == ["baseline", "reference", "official"]
