@@ -8,6 +8,7 @@ import math
 import re
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -25,17 +26,13 @@ from fairevals.io import folders
 from fairevals.io.names import safe_name
 from fairevals.io.task import PolicySpec, Task
 from fairevals.measures import parse_measure
-from fairevals.report.board import board
-from fairevals.report.gather import PANELS, ReportOptions, gather
-from fairevals.report.merits import exposure_by_merit
+from fairevals.report.board import board, pareto, role
+from fairevals.report.gather import PANELS, ReportOptions, drivers, gather, tipping
+from fairevals.report.groups import run_details
 from fairevals.report.page import page_data
-from fairevals.report.record import REPORT
-from fairevals.report.roles import role
 from fairevals.report.style import data_uri, labels
-from fairevals.report.topics import drivers, tipping
-from fairevals.report.tradeoff import pareto
-from fairevals.report.trained import read_summaries
-from fairevals.report.write import write_report
+from fairevals.report.training import read_summaries
+from fairevals.report.write import REPORT, write_report
 from fairevals.statistics import pair
 
 TOP = Path(__file__).resolve().parent.parent
@@ -159,7 +156,9 @@ def test_record_has_all_parts(record):
     assert record["leaderboard"][0] == "best"
     assert {row["run"] for row in record["comparisons"]} == {"weak", "strong", "best"}
     assert {m["name"] for m in record["measures"]} == set(record["correlations"]["measures"])
-    assert all(mean["letters"] for mean in record["means"])
+    family = record["significance"]["family"]
+    assert sorted(family) == ["best", "strong"]  # neither the baseline nor the reference
+    assert all(bool(mean["letters"]) == (mean["run"] in family) for mean in record["means"])
     assert "NaN" not in json.dumps(record)
     for front in record["fronts"]:
         assert front["runs"]
@@ -405,6 +404,90 @@ def test_the_front_respects_directions():
     assert best == [[True, False, False], [False, True, False], [False, False, True]]
 
 
+def test_an_incomplete_run_never_wins():
+    """By hand: c leaves out its worst topic and would be best on both measures."""
+    nan = np.nan
+    values = np.array(
+        [
+            [[0.9, 0.9], [0.5, 0.5]],
+            [[0.8, 0.8], [0.2, 0.2]],
+            [[1.0, nan], [0.1, nan]],
+            [[nan, nan], [nan, nan]],
+        ]
+    )
+    measures = tuple(map(parse_measure, ("nDCG@10", "D_ind")))
+    means = board(Scores(tuple("abcd"), measures, ("1", "2"), values, np.full(values.shape, nan)))
+    assert [[entry.incomplete for entry in row] for row in means.entries] == [[False] * 2] * 2 + [
+        [True] * 2
+    ] * 2
+    assert means.order == [0, 1, 2, 3] and means.ranked(1) == [1, 0, 2, 3]
+    assert [[entry.best for entry in row] for row in means.entries] == [
+        *([True, False], [False, True], [False, False], [False, False])
+    ]
+    assert [means.winner(m) for m in (0, 1)] == [0, 1]
+    assert means.front(0, 1) == [0, 1]
+
+
+def test_no_run_wins_where_all_are_incomplete():
+    values = np.array([[[0.9, np.nan]], [[np.nan, 0.8]]])
+    means = board(
+        Scores(("a", "b"), (parse_measure("D_ind"),), ("1", "2"), values, np.full(values.shape, np.nan))
+    )
+    assert means.winner(0) is None and not means.any("best")
+
+
+def test_silence_does_not_win_on_the_page(tmp_path):
+    """A run that leaves out all but the topic with its smallest D_group would have the smallest mean."""
+    topics = [f"q{i}" for i in range(5)]
+    task, files = write_task(tmp_path / "task", ["whole", "silent"], topics)
+    make(task, files, tmp_path / "all")
+    with (tmp_path / "all" / "scores.csv").open() as file:
+        values = {
+            (row["run"], row["topic"]): float(row["value"])
+            for row in csv.DictReader(file)
+            if row["measure"].startswith("D_group")
+        }
+    kept = min(topics, key=lambda topic: values["silent", topic])
+    assert values["silent", kept] < values["whole", "all"]
+    lines = Path(files[1]).read_text().splitlines(keepends=True)
+    Path(files[1]).write_text("".join(line for line in lines if line.split()[0] == kept))
+    make(task, files, tmp_path / "out")
+    record = json.loads((tmp_path / "out" / "report.json").read_text())
+    silent = {m["measure"]: m for m in record["means"] if m["run"] == "silent"}
+    measure = next(name for name in silent if name.startswith("D_group"))
+    assert silent[measure]["value"] == pytest.approx(values["silent", kept])
+    assert silent[measure]["incomplete"] and not silent[measure]["best"]
+    assert not silent["nDCG@10"]["incomplete"]  # a missing topic is 0 for utility
+    assert [front["runs"] for front in record["fronts"]] == [["whole"]] * 3
+    assert any("silent is incomplete on AWRF" in line for line in record["remarks"])
+    page = Page((tmp_path / "out" / "index.html").read_text(encoding="utf-8"))
+    assert page.text.count("listed after the complete runs and never marked best") == 1
+    assert sum("data-incomplete" in cell for cell in page.all("td")) == 3
+    assert "run, incomplete" in (tmp_path / "out" / "figures" / "tradeoff.svg").read_text()
+    cards = page.text[page.text.index("Best by") : page.text.index("Leaderboard", page.text.index("Best by"))]
+    assert cards.count("whole") == 3 and "silent" not in cards
+
+
+def test_the_status_of_a_run_is_shown_and_decides_the_family(tmp_path):
+    task, files = write_task(tmp_path, list("abcde"), ["q1", "q2", "q3"])
+    collection = load_collection(task)
+    report = gather(files, collection, Plan.of(collection), ReportOptions(baseline="b"))
+    statuses = ("official", "baseline", "reference", "unofficial", "baseline")
+    scores = replace(report.scores, statuses=statuses)
+    report = replace(report, scores=scores, board=board(scores, outside={1}))
+    assert [report.badges(r) for r in range(5)] == [
+        [],
+        ["baseline"],
+        ["reference"],
+        ["unofficial"],
+        ["baseline"],
+    ]
+    assert report.board.family == (0, 3)
+    write_report(report, tmp_path / "out")
+    text = " ".join(Page((tmp_path / "out" / "index.html").read_text(encoding="utf-8")).text.split())
+    assert "randomised Tukey HSD over 2 runs, without baselines and references (b, c, e), α = 0.05" in text
+
+
 def test_roles():
     names = (
         "nDCG@5",
@@ -450,7 +533,7 @@ def test_drivers_and_tipping():
 
 def test_exposure_by_merit_by_hand():
     collection = load_collection(Task(), {"q": {"a": 2, "b": 1, "c": 0}})
-    found = exposure_by_merit({"q": {"a": 1.0, "c": 2.0}}, collection, PolicySpec())
+    _, found = run_details({"q": {"a": 1.0, "c": 2.0}}, collection, PolicySpec())
     assert found.levels.tolist() == [0, 1, 2] and found.documents == (1, 1, 1)
     assert found.mean == pytest.approx([1, 0, 1 / np.log2(3)])
     assert found.slope == pytest.approx((1 + 1 / np.log2(3)) / 3)
@@ -470,9 +553,9 @@ def test_values_by_topic_are_limited(tmp_path, monkeypatch):
     task, files = write_task(tmp_path, ["a", "b", "c"], ["q1", "q2"])
     collection = load_collection(task)
     report = gather(files, collection, Plan.of(collection), ReportOptions(baseline="a"))
-    monkeypatch.setattr("fairevals.report.page.MOST_VALUES", 20)
+    monkeypatch.setattr("fairevals.report.page.MAX_VALUES", 20)
     assert [value is not None for value in page_data(report)["values"]].count(True) == 2
-    monkeypatch.setattr("fairevals.report.page.MOST_VALUES", 5)
+    monkeypatch.setattr("fairevals.report.page.MAX_VALUES", 5)
     assert page_data(report)["values"] == [None] * 3 and page_data(report)["topics"] == []
     write_report(report, tmp_path / "out")
 
@@ -531,6 +614,44 @@ def test_an_attribute_without_memberships_is_no_hindrance(tmp_path):
     assert make(task, files, tmp_path / "out", "-m", "nDCG@5") == 0
     record = json.loads((tmp_path / "out" / "report.json").read_text())
     assert {one["attribute"] for one in record["distributions"]} == {"G"}
+
+
+def test_a_folder_of_parquet_files_is_a_run_as_in_score(tmp_path):
+    pytest.importorskip("pyarrow", reason="reading parquet needs pyarrow")
+    import hashlib
+
+    import pandas as pd
+
+    task, files = write_task(tmp_path / "task", ["a", "b"], ["q1", "q2", "q3"])
+    columns = ["topic", "Q0", "doc", "rank", "score", "tag"]
+    frame = pd.read_csv(files[1], sep=" ", names=columns)[["topic", "doc", "score"]]
+    folder = tmp_path / "b"
+    folder.mkdir()
+    for name, rows in (("1.parquet", frame[frame.topic != "q3"]), ("2.parquet", frame[frame.topic == "q3"])):
+        rows.to_parquet(folder / name)
+    make(task, files, tmp_path / "files")
+    make(task, [files[0], str(folder)], tmp_path / "folders")
+    first, second = (json.loads((tmp_path / out / "report.json").read_text()) for out in ("files", "folders"))
+    for part in ("means", "distributions", "exposure", "comparisons"):
+        assert first[part] == second[part]
+    lines = [
+        f"{hashlib.sha256((folder / name).read_bytes()).hexdigest()}  {name}\n"
+        for name in ("1.parquet", "2.parquet")
+    ]
+    info = second["files"][-1]
+    assert info["name"] == "b/" and info["sha256"] == hashlib.sha256("".join(lines).encode()).hexdigest()
+
+
+def test_undefined_shares_are_said_to_be_undefined(tmp_path):
+    task, files = write_task(tmp_path / "task", ["known", "unknown"], ["q1", "q2"])
+    task.write_text(task.read_text() + 'unmapped = "skip"\n')
+    Path(files[1]).write_text("q1 Q0 new 1 1 unknown\nq2 Q0 new 1 1 unknown\n")
+    make(task, files, tmp_path / "out")
+    record = json.loads((tmp_path / "out" / "report.json").read_text())
+    shares = {one["run"]: one for one in record["distributions"]}
+    assert [sum(row) for row in shares["known"]["achieved"]] == pytest.approx([1] * 10)
+    assert shares["unknown"]["topics"] == 0 and shares["unknown"]["achieved"][0] == [None] * 3
+    assert any("unknown: shares of the groups of G are undefined" in line for line in record["remarks"])
 
 
 def test_a_run_from_a_pipe_is_read_once(tmp_path):

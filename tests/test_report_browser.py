@@ -34,13 +34,13 @@ TAGS = ["weak", "middle", *HOSTILE, "best"]
 
 @pytest.fixture(scope="module")
 def report(tmp_path_factory):
-    """A report whose runs and topics have hostile names, and one run has none of the judged topics."""
+    """A report whose runs and topics have hostile names, and one run has one of the judged topics."""
     place = tmp_path_factory.mktemp("browser")
     topics = ["plain", "q10", *(f"{name[:3000]}-{i}" for i, name in enumerate(HOSTILE))]
     task, files = write_task(place / "task", TAGS, topics)
-    alone = place / "task" / "none.run"
-    alone.write_text("elsewhere Q0 d00 1 1 nothing\n", encoding="utf-8")
-    make(task, [*files, str(alone)], place / "out", "--baseline", "middle", "--reference", "weak")
+    few = place / "task" / "few.run"
+    few.write_text("q10 Q0 d01 1 1 few\nq10 Q0 d02 2 0 few\n", encoding="utf-8")
+    make(task, [*files, str(few)], place / "out", "--baseline", "middle", "--reference", "weak")
     return place / "out"
 
 
@@ -127,6 +127,7 @@ def column(page, number: int) -> list[tuple[str, float | None]]:
 
 def test_sorting_orders_by_value_and_direction(page, record):
     means = {(m["run"], m["measure"]): m["value"] for m in record["means"]}
+    incomplete = {(m["run"], m["measure"]) for m in record["means"] if m["incomplete"]}
     names = [m["name"] for m in record["measures"]]
     for number, name in enumerate(names, 1):
         direction = parse_measure(name).direction
@@ -138,15 +139,16 @@ def test_sorting_orders_by_value_and_direction(page, record):
             head.locator("button").click()
             found = column(page, number)
             assert dict(found) == {run: means[run, name] for run, _ in found}
-            known = [value for _, value in found if value is not None]
-            costs = [turn * float(direction.cost(value)) for value in known]
+            lacks = [(run, name) in incomplete for run, _ in found]
+            assert lacks == sorted(lacks)  # incomplete runs are last in either order
+            complete = [value for (_, value), lack in zip(found, lacks, strict=True) if not lack]
+            costs = [turn * float(direction.cost(value)) for value in complete]
             assert costs == sorted(costs), (name, turn)
-            assert [value for _, value in found[: len(known)]] == known  # undefined ones are last, both ways
             words = {"higher": ("descending", "ascending"), "lower": ("ascending", "descending")}
             expected = words.get(direction.word, ("other", "other"))[0 if turn == 1 else 1]
             assert head.get_attribute("aria-sort") == expected
         assert page.locator("#board thead th[aria-sort]").count() == 1
-    assert any(value is None for _, value in column(page, len(names)))
+    assert {run for run, _ in incomplete} == {"few"} and len(incomplete) == 3
 
 
 def test_sorting_by_name(page):
@@ -155,7 +157,7 @@ def test_sorting_by_name(page):
     names = page.evaluate(
         "Array.from(document.querySelectorAll('#board tbody tr')).map((r) => r.dataset.name)"
     )
-    assert names.index("best") < names.index("middle") < names.index("nothing") < names.index("weak")
+    assert names.index("best") < names.index("few") < names.index("middle") < names.index("weak")
     button.click()
     again = page.evaluate(
         "Array.from(document.querySelectorAll('#board tbody tr')).map((r) => r.dataset.name)"
@@ -246,7 +248,7 @@ def test_script_and_server_say_the_same(browser, report, page):
 def test_the_front_is_that_of_the_record(page, record):
     names = [m["name"] for m in record["measures"]]
     labels = page.evaluate("JSON.parse(document.getElementById('data').textContent).runs")
-    runs = [*TAGS, "nothing"]
+    runs = [*TAGS, "few"]
     for front in record["fronts"]:
         page.locator("#plane-x").select_option(value=str(names.index(front["utility"])))
         page.locator("#plane-y").select_option(value=str(names.index(front["fairness"])))
@@ -254,6 +256,10 @@ def test_the_front_is_that_of_the_record(page, record):
             "Array.from(document.querySelectorAll('#plane [data-front=true]')).map((g) => Number(g.dataset.run))"
         )
         assert {runs[r] for r in found} == set(front["runs"])
+        hollow = page.evaluate(
+            "Array.from(document.querySelectorAll('#plane .hollow'), (g) => Number(g.dataset.run))"
+        )
+        assert [runs[r] for r in hollow] == ["few"]
         assert len(labels) == len(runs)
 
 

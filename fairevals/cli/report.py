@@ -63,8 +63,7 @@ def run(args: argparse.Namespace) -> int:
     from fairevals.errors import UsageError
     from fairevals.evaluation import Plan
     from fairevals.report.gather import ReportOptions, gather
-    from fairevals.report.record import REPORT
-    from fairevals.report.write import write_report
+    from fairevals.report.write import REPORT, write_report
 
     folder = Path(args.output)
     REPORT.check(folder, force=args.force)  # before the work, not after it

@@ -42,7 +42,9 @@ def with_se(value: float, se: float | None, places: int) -> Cell:
     return value if se is None or math.isnan(se) else f"{number(value, places)} ±{number(se, places)}"
 
 
-def best_of(values: Sequence[float], direction: Direction, places: int) -> list[bool]:
+def best_of(
+    values: Sequence[float], direction: Direction, places: int, eligible: Sequence[bool] | None = None
+) -> list[bool]:
     """Which of several values are the best: all that are printed as the best is, for equal as printed is equal to the
     reader. None if there is only one value, or none that is defined.
 
@@ -51,6 +53,8 @@ def best_of(values: Sequence[float], direction: Direction, places: int) -> list[
     [True, True, False, False]
     """
     costs = [round(float(direction.cost(value)), places) for value in values]
+    if eligible is not None:
+        costs = [cost if able else math.nan for cost, able in zip(costs, eligible, strict=True)]
     best = min((cost for cost in costs if not math.isnan(cost)), default=math.inf)
     return [len(costs) > 1 and cost == best < math.inf for cost in costs]
 
