@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence, Set
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -29,33 +29,42 @@ MAX_LABELS = 14
 
 @contextmanager
 def _panels(
-    count: int, columns: int, width: float, height: float, **shared: Any
+    count: int,
+    size: tuple[float, float],
+    margin: tuple[float, float],
+    xlabel: str,
+    ylabel: str,
+    **shared: Any,
 ) -> Iterator[tuple[Figure, list[Axes]]]:
-    """A figure with `count` Axes in rows of `columns`; places left over stay empty."""
+    """A figure with `count` Axes in rows of three, labelled at its left and lower edge; places left over are empty."""
+    columns = min(3, count)
     rows = -(-count // columns)
-    with new_figure(width, height * rows) as figure:
+    with new_figure(margin[0] + size[0] * columns, margin[1] + size[1] * rows) as figure:
         axes = list(figure.subplots(rows, columns, squeeze=False, **shared).ravel())
         for unused in axes[count:]:
             unused.set_axis_off()
+        for left in axes[:count:columns]:
+            left.set_ylabel(ylabel)
+        for lowest in axes[max(0, count - columns) : count]:
+            lowest.set_xlabel(xlabel)
+            lowest.tick_params(labelbottom=True)
         yield figure, axes[:count]
 
 
 def tradeoff_figure(
-    board: Board,
-    names: Sequence[str],
-    across: int,
-    up: Sequence[int],
-    baseline: int | None = None,
-    references: Set[int] = frozenset(),
+    board: Board, names: Sequence[str], across: int, up: Sequence[int], kinds: Mapping[int, str]
 ) -> Figure:
-    """One plane per measure of `up`: means with intervals, and the Pareto front; incomplete runs are hollow."""
+    """One plane per measure of `up`: means with intervals, and the Pareto front; incomplete runs are hollow.
+
+    `kinds` says which runs are "baseline" or "reference policy".
+    """
     columns = min(3, len(up))
     rows = -(-len(up) // columns)
     with new_figure(4.6 * columns if columns > 1 else 6.4, 3.9 * rows) as figure:
         legend: dict[str, Any] = {}
         for number, measure in enumerate(up, 1):
             axes = figure.add_subplot(rows, columns, number)
-            _plane(axes, board, names, across, measure, baseline, references)
+            _plane(axes, board, names, across, measure, kinds)
             handles, texts = axes.get_legend_handles_labels()
             legend = dict(zip(texts, handles, strict=True)) | legend
         figure.legend(legend.values(), legend, loc="outside lower center", ncols=4, frameon=False)
@@ -63,13 +72,7 @@ def tradeoff_figure(
 
 
 def _plane(
-    axes: Axes,
-    board: Board,
-    names: Sequence[str],
-    across: int,
-    up: int,
-    baseline: int | None,
-    references: Set[int],
+    axes: Axes, board: Board, names: Sequence[str], across: int, up: int, kinds: Mapping[int, str]
 ) -> None:
     x, y = board.column(across, "value"), board.column(up, "value")
     known = np.flatnonzero(~np.isnan(x + y)).tolist()
@@ -80,27 +83,23 @@ def _plane(
         lines(at[with_interval], low[with_interval], high[with_interval], **thin)
     front = sorted(board.front(across, up), key=lambda r: board.entries[r][across].cost)
     axes.plot(x[front], y[front], "--", color=COLOURS[1], linewidth=1.3, label="Pareto front", zorder=2)
-    lacks = (board.column(across, "incomplete") + board.column(up, "incomplete")) > 0
-    runs = set(known) - references - {baseline}
-    for label, marker, colour, members in (
-        ("run", "o", COLOURS[0], runs),
-        ("reference policy", "D", COLOURS[2], references - {baseline}),
-        ("baseline", "s", INK, {baseline}),
+    lacks = board.column(across, "incomplete") + board.column(up, "incomplete") > 0
+    for kind, marker, colour in (
+        ("run", "o", COLOURS[0]),
+        ("reference policy", "D", COLOURS[2]),
+        ("baseline", "s", INK),
     ):
-        for hollow in (False, True):
-            mine = [r for r in known if r in members and lacks[r] == hollow]
-            look: Any = {"markerfacecolor": "none" if hollow else colour, "markersize": 6, "zorder": 3}
+        for label, fill, hollow in ((kind, colour, False), (f"{kind}, incomplete", "none", True)):
+            mine = [r for r in known if kinds.get(r, "run") == kind and lacks[r] == hollow]
+            look: Any = {"color": colour, "markerfacecolor": fill, "markersize": 6, "zorder": 3}
             if mine:
-                text = f"{label}, incomplete" if hollow else label
-                axes.plot(x[mine], y[mine], marker, color=colour, label=text, **look)
+                axes.plot(x[mine], y[mine], marker, label=label, **look)
     directions = [board.measures[m].direction for m in (across, up)]
-    axes.set(
-        xlabel=f"{board.measures[across]} {directions[0].arrow}",
-        ylabel=f"{board.measures[up]} {directions[1].arrow}",
-    )
+    axes.set_xlabel(f"{board.measures[across]} {directions[0].arrow}")
+    axes.set_ylabel(f"{board.measures[up]} {directions[1].arrow}")
     axes.margins(0.12)
     _mark_best_corner(axes, *directions)
-    some = [r for r in known if r in front or r == baseline]
+    some = [r for r in known if r in front or kinds.get(r) == "baseline"]
     place_labels(axes, x, y, names, known if len(known) <= MAX_LABELS else some)
 
 
@@ -207,18 +206,11 @@ def heat_map(correlations: RankCorrelations, names: Sequence[str]) -> Figure:
 
 def ranks_figure(distributions: Sequence[Distribution]) -> Figure:
     """Stacked shares of the groups along the ranks, one Axes per run, with the target as a bar at the right."""
-    columns = min(3, len(distributions))
-    rows = -(-len(distributions) // columns)
-    with _panels(len(distributions), columns, 1.6 + 2.6 * columns, 2.9 + 0.6 / rows, sharey=True) as (
-        figure,
-        all_axes,
-    ):
-        for number, (axes, distribution) in enumerate(zip(all_axes, distributions, strict=True)):
+    ylabel = f"mean membership ({escape(distributions[0].attribute, 24)})"
+    with _panels(len(distributions), (2.6, 2.9), (1.6, 0.6), "first k ranks", ylabel, sharey=True) as panels:
+        figure, all_axes = panels
+        for axes, distribution in zip(all_axes, distributions, strict=True):
             _stacked_shares(axes, distribution)
-            if number % columns == 0:
-                axes.set_ylabel(f"mean membership ({escape(distribution.attribute, 24)})")
-            if number + columns >= len(distributions):
-                axes.set_xlabel("first k ranks")
         handles, texts = all_axes[0].get_legend_handles_labels()
         figure.legend(handles[::-1], texts[::-1], loc="outside right center", frameon=False)
     return figure
@@ -245,11 +237,9 @@ def _stacked_shares(axes: Axes, distribution: Distribution) -> None:
 
 def merits_figure(merits: Sequence[Merits]) -> Figure:
     """Exposure by merit, one Axes per run: thin bars hold 90 % of the documents, thick ones half."""
-    columns = min(3, len(merits))
-    rows = -(-len(merits) // columns)
-    size = (1.0 + 3.1 * columns, 2.7 + 0.8 / rows)
-    with _panels(len(merits), columns, *size, sharex=True, sharey=True) as (figure, all_axes):
-        for number, (axes, one) in enumerate(zip(all_axes, merits, strict=True)):
+    texts = ("merit (the grade)", "expected exposure")
+    with _panels(len(merits), (3.1, 2.7), (1.0, 0.8), *texts, sharex=True, sharey=True) as (figure, all_axes):
+        for axes, one in zip(all_axes, merits, strict=True):
             low, lower, upper, high = one.quantiles.T
             thick: Any = {"linewidth": 6, "alpha": 0.65, "label": "half of them"}
             level: Any = {"markersize": 14, "markeredgewidth": 1.6, "label": "equal share among equal grades"}
@@ -262,14 +252,9 @@ def merits_figure(merits: Sequence[Merits]) -> Figure:
             axes.set_title(one.run, fontsize=10)
             axes.set_ylim(bottom=0)
             axes.margins(x=0.12)
-            if number + columns >= len(merits):
-                axes.set_xlabel("merit (the grade)")
-                axes.tick_params(labelbottom=True)
-            if number % columns == 0:
-                axes.set_ylabel("expected exposure")
-        handles, texts = all_axes[0].get_legend_handles_labels()
-        per_row = min(5, 1 + 2 * columns)
-        figure.legend(handles, texts, loc="outside lower center", ncols=per_row, frameon=False)
+        handles, entries = all_axes[0].get_legend_handles_labels()
+        per_row = min(5, 1 + 2 * len(merits))
+        figure.legend(handles, entries, loc="outside lower center", ncols=per_row, frameon=False)
     return figure
 
 

@@ -93,7 +93,8 @@ def _listed(values: Iterable[float], form: str) -> str:
 
 def _tradeoff(report: Report, across: int, up: Sequence[int]) -> Picture:
     scores, board, names = report.scores, report.board, labels(report.scores.runs, 40)
-    figure = tradeoff_figure(board, labels(scores.runs, 20), across, up, report.baseline, report.references)
+    kinds = dict.fromkeys(report.references, "reference policy") | {report.baseline: "baseline"}
+    figure = tradeoff_figure(board, labels(scores.runs, 20), across, up, kinds)
     fronts = "; ".join(
         f"with {scores.measures[m]}: {', '.join(names[r] for r in board.front(across, m)) or 'none'}"
         for m in up
