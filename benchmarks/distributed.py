@@ -106,7 +106,7 @@ def main() -> None:
         collection = load_collection(None, qrels, {"GROUP": groups})
         plan = Plan.of(collection, MEASURES)
         collection = collection.with_attributes(
-            plan.wanted.attributes
+            plan.requirements.attributes
         )  # read once, however many topics there are
         size = sum(path.stat().st_size for path in folder.iterdir())
         print(

@@ -94,7 +94,7 @@ def test_shares_of_every_run_and_attribute_sum_to_1(policy):
 
 
 def test_a_run_without_judged_documents_has_no_levels_of_merit(tmp_path):
-    (shares,), merits = run_details({"else": {"a": 1.0}}, collection(), RANKING, attributes=["G"])
+    (shares,), merits = run_details({}, collection(), RANKING, attributes=["G"])
     assert merits.levels.size == 0 and merits.quantiles.shape == (0, 4) and np.isnan(merits.slope)
     assert shares.topics == 0
     save(merits_figure([merits]), tmp_path / "empty.svg")

@@ -41,7 +41,7 @@ def run(args: argparse.Namespace) -> int:
     collection = common.collection_of(args)
     plan = Plan.of(collection, args.measures, common.policy_of(args, collection))
     if args.components:
-        plan = with_components(plan, collection)
+        plan = with_components(plan, collection, unjudged=True)
     with common.executor_of(args) as executor:
         scores = score(
             args.runs,

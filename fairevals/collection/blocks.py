@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -178,10 +178,11 @@ def blocks(
     run: Run,
     qrels: Qrels,
     attributes: Mapping[str, Attribute],
-    wanted: Requirements,
+    requirements: Requirements,
     *,
     max_grade: float,
     utility_weight: float = 1.0,
+    candidates: str = "judged",
     sampled: bool = False,
     cells: int = CELLS,
 ) -> Iterator[Block]:
@@ -191,8 +192,8 @@ def blocks(
     list_of = np.repeat(np.arange(len(run.lists)), counts)
     rank = np.arange(len(run)) - np.repeat(run.offsets[:-1], counts)
     kept = topic_of_list[list_of] >= 0
-    if wanted.depth is not None:
-        kept &= rank < wanted.depth
+    if requirements.depth is not None:
+        kept &= rank < requirements.depth
     kept_rows = np.flatnonzero(kept)
     list_of, rank = list_of[kept_rows], rank[kept_rows]
     topic, docs, scores = topic_of_list[list_of], run.docs.take(kept_rows), run.scores[kept_rows]
@@ -200,7 +201,7 @@ def blocks(
     if sampled:
         first, inverse = _distinct(topic, docs)
         topic, docs, scores = topic[first], docs.take(first), scores[first]
-    rows, place = _with_judged(topic, docs, scores, qrels, wanted.all_documents, by_name=sampled)
+    rows, place = _with_judged(topic, docs, scores, qrels, requirements.all_documents, by_name=sampled)
     cell = np.arange(rows.topic.size) - np.searchsorted(rows.topic, rows.topic)
     lists: _Lists | None = None
     if sampled and inverse is not None:
@@ -211,13 +212,14 @@ def blocks(
         _check_samples(lists, run, qrels)
     judged = np.diff(qrels.offsets)
     for start, stop in _cuts(rows, lists, judged, cells):
-        yield _block(rows, cell, lists, start, stop, qrels, attributes, wanted, max_grade, utility_weight)
+        block = _block(rows, cell, lists, start, stop, qrels, attributes, requirements, max_grade)
+        yield replace(block, utility_weight=utility_weight, candidates=candidates)
 
 
 def _with_judged(
     topic: Ints, docs: Ids, scores: Floats, qrels: Qrels, all_documents: bool, by_name: bool
 ) -> tuple[_Rows, Ints]:
-    """Join the grades, add the judged documents that are missing if wanted; also where each given row went.
+    """Join the grades, add the judged documents that are missing if requirements; also where each given row went.
 
     Retrieved documents keep their order, or (`by_name`) take that of their ids where there is no one ranking.
     """
@@ -290,9 +292,8 @@ def _block(
     stop: int,
     qrels: Qrels,
     attributes: Mapping[str, Attribute],
-    wanted: Requirements,
+    requirements: Requirements,
     max_grade: float,
-    utility_weight: float,
 ) -> Block:
     low, high = np.searchsorted(rows.topic, [start, stop])
     here = slice(int(low), int(high))
@@ -304,7 +305,7 @@ def _block(
     raw_grades[topic, column] = rows.grades[here]
     scores[topic, column] = rows.scores[here]
     views = {}
-    for name in wanted.attributes:
+    for name in requirements.attributes:
         attribute = attributes[name]
         membership = np.zeros((*shape, len(attribute.spec.groups)))
         concerned = attribute.applies[rows.topic[here]]
@@ -331,7 +332,6 @@ def _block(
         ideal=qrels.ideal(start, stop),
         rankings=_rankings(lists, start, stop) if lists is not None else None,
         max_grade=max_grade,
-        utility_weight=utility_weight,
         attributes=views,
     )
 

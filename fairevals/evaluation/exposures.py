@@ -9,11 +9,13 @@ from typing import Any
 import numpy as np
 
 from fairevals.attention import Attention, AttentionLike, parse_attention
-from fairevals.collection.blocks import Block, Requirements
+from fairevals.collection.blocks import Block
+from fairevals.collection.collection import Collection
 from fairevals.errors import UsageError
-from fairevals.evaluation import Collection, Plan, blocks_of, load, make_policy
+from fairevals.evaluation.plan import Plan, load_policy_blocks
 from fairevals.io.task import PolicySpec
-from fairevals.measures.base import rank_sum
+from fairevals.measures.base import divide, rank_sum
+from fairevals.measures.disparity import group_means
 from fairevals.measures.expected_exposure import group_sums, target_exposure
 from fairevals.measures.merit import merit
 from fairevals.policy.estimate import Estimate
@@ -49,7 +51,7 @@ class GroupRow:
     target: float
     """The share that the attribute's target asks for."""
     merit: float
-    """Mean merit of the group's documents, weighted by membership."""
+    """Mean merit of the group's candidates, weighted by membership."""
 
 
 @dataclass(frozen=True)
@@ -77,27 +79,27 @@ class ExposureQuery:
 
 
 def _blocks(
-    source: Any, collection: Collection, question: ExposureQuery, attributes: tuple[str, ...]
+    source: Any, collection: Collection, query: ExposureQuery, attributes: tuple[str, ...]
 ) -> Iterator[tuple[Block, Policy]]:
-    plan = Plan((), question.policy, collection.task.order, Requirements(None, True, attributes))
-    run = load(source, plan)
-    policy = make_policy(question.policy, run)
-    if question.method == "mc" and not isinstance(policy, PlackettLuceRun):
-        raise UsageError("--method mc draws rankings from a Plackett-Luce policy; give --policy pl")
-    if question.method == "exact" and question.model().looks_at_grades and policy.sampled:
+    if query.method == "mc" and query.policy.kind != "pl":
         raise UsageError(
-            f"the exposure under {question.model()} attention cannot be computed exactly; give --method mc"
+            "the method 'mc' draws rankings from a Plackett-Luce policy; expected the policy 'pl'"
         )
-    for block in blocks_of(run, collection, plan):
-        yield block, policy
+    if query.method == "exact" and query.model().looks_at_grades and query.policy.kind == "pl":
+        raise UsageError(
+            f"exposure under the attention {query.model()} cannot be computed exactly; use the method 'mc'"
+        )
+    return load_policy_blocks(
+        source, collection, Plan.reading(collection, query.policy, attributes=attributes)
+    )
 
 
-def _sampled(policy: PlackettLuceRun, block: Block, question: ExposureQuery) -> Estimate:
+def _sampled(policy: PlackettLuceRun, block: Block, query: ExposureQuery) -> Estimate:
     """Mean and standard error of each document's exposure over sampled rankings."""
-    model = question.model()
+    model = query.model()
     return policy.policy(block).exposure(
         model,
-        k=question.cutoff,
+        k=query.cutoff,
         method="mc",
         samples=policy.samples,
         rng=[generator(policy.seed, policy.run, topic) for topic in block.topics],
@@ -105,20 +107,20 @@ def _sampled(policy: PlackettLuceRun, block: Block, question: ExposureQuery) -> 
     )
 
 
-def document_exposures(source: Any, collection: Collection, question: ExposureQuery) -> Iterator[DocumentRow]:
+def document_exposures(source: Any, collection: Collection, query: ExposureQuery) -> Iterator[DocumentRow]:
     """Every document retrieved or judged, by topic; the most exposed first."""
-    for block, policy in _blocks(source, collection, question, ()):
-        if question.method == "mc" and isinstance(policy, PlackettLuceRun) and block.row.shape[1]:
-            estimate = _sampled(policy, block, question)
+    for block, policy in _blocks(source, collection, query, ()):
+        if query.method == "mc" and isinstance(policy, PlackettLuceRun) and block.row.shape[1]:
+            estimate = _sampled(policy, block, query)
         else:
-            estimate = Estimate(policy.exposure(block, question.model(), question.cutoff).value)
+            estimate = Estimate(policy.exposure(block, query.model(), query.cutoff).value)
         se = np.full(block.row.shape, np.nan) if estimate.se is None else estimate.se
-        merits = merit(block.grades, question.merit)
-        looks = question.model().looks_at_grades
+        merits = merit(block.grades, query.merit)
+        looks = query.model().looks_at_grades
         target = (
             np.full(block.row.shape, np.nan)  # what a cascade gives a rank depends on what stands above it
             if looks
-            else target_exposure(block.grades, block.present, question.weights(block))
+            else target_exposure(block.grades, block.present, query.weights(block))
         )
         names = block.documents.texts()
         for t, topic in enumerate(block.topics):
@@ -136,7 +138,7 @@ def document_exposures(source: Any, collection: Collection, question: ExposureQu
 
 
 def group_exposures(
-    source: Any, collection: Collection, question: ExposureQuery, attributes: tuple[str, ...] = ()
+    source: Any, collection: Collection, query: ExposureQuery, attributes: tuple[str, ...] = ()
 ) -> Iterator[GroupRow]:
     """Every group of the attributes (all of them by default), by topic, and then in the mean over topics."""
     names = attributes or collection.attribute_names
@@ -144,20 +146,20 @@ def group_exposures(
         raise UsageError("there are no attributes: groups need a task with [attributes.…]")
     loaded = collection.with_attributes(names)
     kept: dict[str, list[tuple[Floats, ...]]] = {name: [] for name in names}
-    for block, policy in _blocks(source, loaded, question, names):
-        if question.method == "mc":  # draw, even where it could be computed
-            exposure = Policy.exposure(policy, block, question.model(), question.cutoff)
+    for block, policy in _blocks(source, loaded, query, names):
+        if query.method == "mc":  # draw, even where it could be computed
+            exposure = Policy.exposure(policy, block, query.model(), query.cutoff)
         else:
-            exposure = policy.exposure(block, question.model(), question.cutoff)
+            exposure = policy.exposure(block, query.model(), query.cutoff)
         for name in names:
-            found = _of_groups(block, name, exposure, question)
+            found = _of_groups(block, name, exposure, query)
             kept[name].append(found)
             yield from _group_rows(block, name, found)
     for name in names:
         yield from _mean_rows(name, loaded.attributes[name].spec.groups, kept[name])
 
 
-def _of_groups(block: Block, name: str, exposure: Exposure, question: ExposureQuery) -> tuple[Floats, ...]:
+def _of_groups(block: Block, name: str, exposure: Exposure, query: ExposureQuery) -> tuple[Floats, ...]:
     """Exposure, standard error, share, target and mean merit, each (topics, groups); NaN where it does not apply."""
     view = block.attributes[name]
     sums = group_sums(exposure.value, view.membership)
@@ -168,10 +170,11 @@ def _of_groups(block: Block, name: str, exposure: Exposure, question: ExposureQu
         )
         se = sums if estimate.se is None else estimate.se
     there: Bools = view.applies[:, None] & (block.retrieved > 0)[:, None]
-    total, size = rank_sum(sums)[:, None], group_sums(block.present.astype(np.float64), view.membership)
-    merits = group_sums(merit(block.grades, question.merit), view.membership)
-    with np.errstate(invalid="ignore", divide="ignore"):
-        share, mean_merit = sums / total, merits / size
+    mean_merit = group_means(
+        merit(block.grades, query.merit), block.exposed(exposure.value).candidate_membership(name)
+    )
+    total = rank_sum(sums)[:, None]
+    share = divide(sums, total, total > 0)
     return tuple(np.where(there, a, np.nan) for a in (sums, se, share, view.target, mean_merit))
 
 

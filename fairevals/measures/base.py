@@ -146,6 +146,11 @@ class Measure(ABC):
         """Whether it looks at documents that were judged but not retrieved (beyond their grades in the ideal)."""
         return False
 
+    @property
+    def is_utility(self) -> bool:
+        """Whether it measures utility alone: a topic that a run leaves out is then worth 0."""
+        return self.missing == 0 and self.attributes == "none"
+
     def attributes_used(self) -> tuple[str, ...]:
         """The attributes that it names."""
         attr = getattr(self, "attr", None)

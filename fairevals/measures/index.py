@@ -29,6 +29,7 @@ INDEX = {
     "EUR": "ratios:EUR",
     "RUR": "ratios:RUR",
     "IAA": "iaa:IAA",
+    "Unjudged": "unjudged:Unjudged",
     "rND": "prefix:RND",
     "rKL": "prefix:RKL",
     "rRD": "prefix:RRD",

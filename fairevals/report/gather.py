@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 
-from fairevals.collection.blocks import Requirements
 from fairevals.errors import escape, pluralize
 from fairevals.evaluation import Collection, Plan, load, score
 from fairevals.evaluation.scores import Scores
@@ -176,8 +175,8 @@ def gather(
         task, qrels if qrels is not None else task.qrels, tuple(collection.attributes), runs, options.trained
     )
     # The figures read every run again: a pipe is kept in memory.
-    whole = replace(plan, wanted=Requirements(None, True, ()))
-    runs = [load(run, whole) if isinstance(run, str) and reads_once(run) else run for run in runs]
+    whole = Plan.reading(collection, plan.policy)
+    runs = [load(run, collection, whole) if isinstance(run, str) and reads_once(run) else run for run in runs]
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         scores = score(runs, collection, plan, jobs=jobs, progress=progress)
@@ -229,7 +228,9 @@ def _available(collection: Collection, plan: Plan) -> list[str]:
     return [
         name
         for name in collection.attribute_names
-        if name in collection.groups or name in plan.wanted.attributes or specs[name].memberships is not None
+        if name in collection.groups
+        or name in plan.requirements.attributes
+        or specs[name].memberships is not None
     ]
 
 

@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 
 from fairevals.attention import parse_attention
-from fairevals.collection.blocks import Requirements
-from fairevals.evaluation import Collection, Plan, blocks_of, load, make_policy
+from fairevals.evaluation import Collection, Plan, load_policy_blocks
 from fairevals.io.task import PolicySpec
 from fairevals.measures.expected_exposure import target_exposure
 from fairevals.measures.gf import mean_membership_along_ranks
@@ -73,14 +72,12 @@ def run_details(
     known membership. Exposure is that of all documents that are retrieved or judged, on topics with a ranking.
     """
     collection = collection.with_attributes(attributes)
-    plan = Plan((), policy, collection.task.order, Requirements(None, True, tuple(attributes)))
+    plan = Plan.reading(collection, policy, attributes=attributes)
     shares: dict[str, list[Floats]] = {attribute: [] for attribute in attributes}
     targets: dict[str, list[Floats]] = {attribute: [] for attribute in attributes}
     exposed: list[Floats] = []
     attention = parse_attention(ATTENTION)
-    run = load(source, plan)
-    drawn = make_policy(policy, run)
-    for block in blocks_of(run, collection, plan):
+    for block, drawn in load_policy_blocks(source, collection, plan):
         width = block.row.shape[1]
         weights = attention.weights(width if cutoff is None else min(width, cutoff))
         ideal = target_exposure(block.grades, block.present, weights)
