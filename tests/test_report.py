@@ -21,6 +21,7 @@ from fairevals.cli.report import run as run_report
 from fairevals.collection.groups import Attribute
 from fairevals.errors import FairevalsError, InputError, UsageError
 from fairevals.evaluation import Plan, load_collection
+from fairevals.evaluation.leaderboard import ranking_of_runs
 from fairevals.evaluation.scores import Scores
 from fairevals.io import folders
 from fairevals.io.names import safe_name
@@ -399,7 +400,8 @@ def test_the_front_respects_directions():
     values = np.array([[[0.9], [0.5], [0.4]], [[0.8], [0.1], [-0.1]], [[0.7], [0.2], [0.0]]])
     measures = tuple(map(parse_measure, ("nDCG@10", "D_ind", "DP(attr='G',protected='g')")))
     found = board(Scores(("a", "b", "c"), measures, ("t",), values, np.full(values.shape, np.nan)))
-    assert [found.ranked(m) for m in range(3)] == [[0, 1, 2], [1, 2, 0], [2, 1, 0]]
+    assert [ranking_of_runs(found.scores, m) for m in range(3)] == [[0, 1, 2], [1, 2, 0], [2, 1, 0]]
+    assert [found.winner(m) for m in range(3)] == [0, 1, 2] and found.order == [0, 1, 2]
     best = [[entry.best for entry in row] for row in found.entries]
     assert best == [[True, False, False], [False, True, False], [False, False, True]]
 
@@ -420,7 +422,7 @@ def test_an_incomplete_run_never_wins():
     assert [[entry.incomplete for entry in row] for row in means.entries] == [[False] * 2] * 2 + [
         [True] * 2
     ] * 2
-    assert means.order == [0, 1, 2, 3] and means.ranked(1) == [1, 0, 2, 3]
+    assert means.order == [0, 1, 2, 3] and ranking_of_runs(means.scores, 1) == [1, 0, 2, 3]
     assert [[entry.best for entry in row] for row in means.entries] == [
         *([True, False], [False, True], [False, False], [False, False])
     ]

@@ -5,11 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Set
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
 from fairevals.evaluation import Collection, Plan, with_components
-from fairevals.evaluation.leaderboard import best_of
+from fairevals.evaluation.leaderboard import best_of, ranking_of_runs
 from fairevals.evaluation.scores import Scores
 from fairevals.measures import CompositeMeasure, ExposureMeasure, Measure, parse_measure
 from fairevals.report.html import PLACES
@@ -105,8 +106,7 @@ class Entry:
 class Board:
     """One row of entries per run in the order of the scores, one column per measure."""
 
-    runs: tuple[str, ...]
-    measures: tuple[Measure, ...]
+    scores: Scores
     entries: tuple[tuple[Entry, ...], ...]
     resamples: int
     alpha: float
@@ -115,23 +115,14 @@ class Board:
     family: tuple[int, ...]
     """The runs that letters are computed for."""
 
-    @property
+    @cached_property
     def order(self) -> list[int]:
         """The runs, best first by the first measure, incomplete ones last."""
-        return self.ranked(0)
-
-    def ranked(self, measure: int) -> list[int]:
-        """The runs, best first by a measure; incomplete ones follow the complete ones."""
-
-        def key(r: int) -> tuple[bool, float, str]:
-            entry = self.entries[r][measure]
-            return entry.incomplete, math.inf if math.isnan(entry.cost) else entry.cost, self.runs[r]
-
-        return sorted(range(len(self.runs)), key=key)
+        return ranking_of_runs(self.scores)
 
     def winner(self, measure: int) -> int | None:
         """The best run by a measure; None where no complete run has a value."""
-        first = self.ranked(measure)[0]
+        first = ranking_of_runs(self.scores, measure)[0]
         entry = self.entries[first][measure]
         return None if entry.incomplete or math.isnan(entry.value) else first
 
@@ -205,4 +196,4 @@ def board(scores: Scores, *, seed: int = 0, alpha: float = 0.05, outside: Set[in
             ]
         )
     entries = tuple(zip(*columns, strict=True))
-    return Board(scores.runs, scores.measures, entries, resamples, alpha, groups, family)
+    return Board(scores, entries, resamples, alpha, groups, family)

@@ -94,9 +94,9 @@ def _plane(
             look: Any = {"color": colour, "markerfacecolor": fill, "markersize": 6, "zorder": 3}
             if mine:
                 axes.plot(x[mine], y[mine], marker, label=label, **look)
-    directions = [board.measures[m].direction for m in (across, up)]
-    axes.set_xlabel(f"{board.measures[across]} {directions[0].arrow}")
-    axes.set_ylabel(f"{board.measures[up]} {directions[1].arrow}")
+    directions = [board.scores.measures[m].direction for m in (across, up)]
+    axes.set_xlabel(f"{board.scores.measures[across]} {directions[0].arrow}")
+    axes.set_ylabel(f"{board.scores.measures[up]} {directions[1].arrow}")
     axes.margins(0.12)
     _mark_best_corner(axes, *directions)
     some = [r for r in known if r in front or kinds.get(r) == "baseline"]

@@ -239,7 +239,8 @@ def _with_panels(report: Report, runs: Sequence[Any]) -> Report:
     order, collection, task = report.board.order, report.collection, report.collection.task
     wanted = [report.baseline, order[0]]
     if report.across is not None:
-        wanted += [report.board.ranked(m)[0] for m in (report.across, *report.up)]
+        winners = [report.board.winner(m) for m in (report.across, *report.up)]
+        wanted += [r for r in winners if r is not None]
         wanted += [r for m in report.up for r in report.board.front(report.across, m)]
     chosen = list(dict.fromkeys([*wanted, *sorted(report.references), *order]))[:PANELS]
     panels = tuple(r for r in order if r in chosen)
