@@ -14,10 +14,9 @@ from typing import Any
 import numpy as np
 
 from fairevals.collection.blocks import CELLS
-from fairevals.collection.collection import Collection
+from fairevals.collection.collection import Collection, Slice
 from fairevals.collection.qrels import Qrels
 from fairevals.collection.run import Run
-from fairevals.collection.slices import Slice
 from fairevals.errors import UsageError, escape, pluralize
 from fairevals.evaluation.expectation import expectations
 from fairevals.evaluation.plan import Plan, load, open_run, require_judged_topic, unjudged_shares
@@ -307,9 +306,12 @@ def _unjudged_remarks(scores: Scores, hidden: Sequence[Measure]) -> list[str]:
     remarks = []
     for r, run in enumerate(scores.runs):
         shares = [scores.mean(r, scores.measures.index(measure)).value for measure in hidden]
-        if max(shares, default=0.0) > UNJUDGED_REMARK:
+        large = [
+            share for share in shares if share > UNJUDGED_REMARK
+        ]  # not the NaN of a run without exposure
+        if large:
             remarks.append(
-                f"{escape(run)}: {max(shares):.0%} of the attention goes to unjudged documents, which means over a "
+                f"{escape(run)}: {max(large):.0%} of the attention goes to unjudged documents, which means over a "
                 "group's judged documents do not count"
             )
     return remarks
