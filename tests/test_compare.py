@@ -15,7 +15,7 @@ from scipy import stats as scipy_stats
 from fairevals.cli.main import make_parser
 from fairevals.errors import UsageError
 from fairevals.evaluation import evaluate
-from fairevals.statistics.tables import COLUMNS
+from fairevals.statistics.compare import COMPARISON_COLUMNS
 
 TOP = Path(__file__).resolve().parents[1]
 TASK = str(TOP / "qrels" / "task.toml")
@@ -39,7 +39,7 @@ def test_csv_holds_what_the_scores_say(capsys):
         called("--task", TASK, *RUNS, "--baseline", "bm25", "-m", NDCG, "-m", GROUP, "--format", "csv") == 0
     )
     rows = rows_of(capsys.readouterr().out)
-    assert tuple(rows[0]) == COLUMNS
+    assert tuple(rows[0]) == COMPARISON_COLUMNS
     assert len(rows) == 2 * (len(RUNS) - 1)
     frame = evaluate(RUNS, task=TASK, measures=[NDCG, GROUP], per_topic=True)
     frame = frame[frame.topic != "all"]
@@ -169,12 +169,12 @@ def test_the_baseline_may_be_a_file_among_the_runs_or_not_or_a_tag(capsys):
     assert (row["run"], row["baseline"]) == ("dense", "bm25")
 
 
-def test_what_is_wrong_is_said(tmp_path, capsys):
+def test_wrong_options(tmp_path, capsys):
     with pytest.raises(UsageError, match="neither a file nor the tag of a run; the runs are bm25, dense"):
         called("--task", TASK, *RUNS[:2], "--baseline", "lost.run")
     with pytest.raises(UsageError, match="nothing to compare"):
         called("--task", TASK, RUNS[0], "--baseline", RUNS[0])
-    with pytest.raises(UsageError, match="leave --correct out"):
+    with pytest.raises(UsageError, match="omit --correct"):
         called("--task", TASK, *RUNS[:2], "--baseline", "bm25", "--test", "tukey", "--correct", "bh")
 
 
@@ -217,6 +217,55 @@ def test_sampling_error_is_told_apart(capsys):
     assert rows[NDCG]["sampling_se"] == ""
 
 
+@pytest.mark.parametrize("test", ["ttest", "wilcoxon", "tukey", "bootstrap"])
+def test_one_topic_prints_no_p_value(test, tmp_path, capsys):
+    (tmp_path / "one.qrels").write_text("1 0 d1 1\n1 0 d2 0\n")
+    for name, order in (("good", "d1 d2"), ("bad", "d2 d1")):
+        lines = [f"1 Q0 {doc} {rank} {-rank} {name}\n" for rank, doc in enumerate(order.split(), 1)]
+        (tmp_path / f"{name}.run").write_text("".join(lines))
+    good, bad = str(tmp_path / "good.run"), str(tmp_path / "bad.run")
+    words = ["--qrels", str(tmp_path / "one.qrels"), good, bad, "--baseline", "bad", "-m", "nDCG@10"]
+    called(*words, "--test", test)
+    out = capsys.readouterr().out
+    row = next(line for line in out.splitlines() if " good " in line)
+    assert row.endswith("not tested")
+    assert row.split()[1:] == [
+        "1.0000",
+        "+0.3691",
+        *(["–"] * (4 if test != "tukey" else 3)),
+        "1/0/0",
+        "1",
+        "not",
+        "tested",
+    ]
+    assert "no p-value, at least two common topics are needed: nDCG@10 of good" in out
+    called(*words, "--test", test, "--format", "csv")
+    (cells,) = rows_of(capsys.readouterr().out)
+    assert (cells["p"], cells["corrected_p"], cells["verdict"]) == ("", "", "")
+    assert cells["untested"] == "at least two common topics are needed"
+
+
+def test_an_incomplete_run_is_marked(tmp_path, capsys):
+    # dense without the topics R01 to R09 has no value of D_group there, where bm25 has one.
+    lines = [line for line in Path(RUNS[1]).read_text().splitlines(True) if not line.startswith("R0")]
+    run = tmp_path / "silent.run"
+    run.write_text("".join(lines))
+    called("--task", TASK, RUNS[0], str(run), "--baseline", "bm25", "-m", GROUP)
+    out = capsys.readouterr().out
+    frame = evaluate([RUNS[0], str(run)], task=TASK, measures=[GROUP], per_topic=True)
+    both = frame[frame.topic != "all"].pivot(index="topic", columns="run", values="value").dropna()
+    row = next(line for line in out.splitlines() if " dense " in line)
+    assert row.endswith("incomplete")
+    assert f" {len(both)} " in row
+    assert "incomplete (no value on some topic where another run has one), compared on common topics: " in out
+    called("--task", TASK, RUNS[0], str(run), "--baseline", "bm25", "-m", GROUP, "--format", "csv")
+    (cells,) = rows_of(capsys.readouterr().out)
+    assert cells["incomplete"] == "dense"
+    assert "R01" in cells["undefined_topics"].split()
+    called("--task", TASK, RUNS[0], str(run), "--baseline", "dense", "-m", GROUP)
+    assert "baseline, incomplete" in capsys.readouterr().out
+
+
 def test_hostile_tags_stay_in_their_cells(tmp_path, capsys):
     lines = [line.rsplit(" ", 1)[0] for line in Path(RUNS[1]).read_text().splitlines()]
     run = tmp_path / "x.run"
@@ -248,7 +297,7 @@ def test_output_goes_to_a_file(tmp_path, capsys):
     )
     assert capsys.readouterr().out == ""
     head, row = out.read_text().splitlines()
-    assert tuple(head.split("\t")) == COLUMNS
+    assert tuple(head.split("\t")) == COMPARISON_COLUMNS
     assert "0.202" in row.split("\t")
 
 

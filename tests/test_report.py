@@ -157,9 +157,11 @@ def test_record_has_all_parts(record):
     assert record["leaderboard"][0] == "best"
     assert {row["run"] for row in record["comparisons"]} == {"weak", "strong", "best"}
     assert {m["name"] for m in record["measures"]} == set(record["correlations"]["measures"])
-    family = record["significance"]["family"]
-    assert sorted(family) == ["best", "strong"]  # neither the baseline nor the reference
-    assert all(bool(mean["letters"]) == (mean["run"] in family) for mean in record["means"])
+    # Letters are for the family without the named baseline and reference.
+    assert all(bool(mean["letters"]) == (mean["run"] in ("strong", "best")) for mean in record["means"])
+    for family in record["significance"]["families"]:
+        assert family["runs"] == ["best", "strong"]
+        assert family["outside"] == {"middle": "baseline", "weak": "reference"}
     assert "NaN" not in json.dumps(record)
     for front in record["fronts"]:
         assert front["runs"]
@@ -461,7 +463,7 @@ def test_silence_does_not_win_on_the_page(tmp_path):
     assert silent[measure]["incomplete"] and not silent[measure]["best"]
     assert not silent["nDCG@10"]["incomplete"]  # a missing topic is 0 for utility
     assert [front["runs"] for front in record["fronts"]] == [["whole"]] * 3
-    assert any("silent is incomplete on AWRF" in line for line in record["remarks"])
+    assert any("incomplete" in line and "AWRF(attr='G')@10 of silent" in line for line in record["remarks"])
     page = Page((tmp_path / "out" / "index.html").read_text(encoding="utf-8"))
     assert page.text.count("listed after the complete runs and never marked best") == 1
     assert sum("data-incomplete" in cell for cell in page.all("td")) == 3
@@ -476,7 +478,7 @@ def test_the_status_of_a_run_is_shown_and_decides_the_family(tmp_path):
     report = gather(files, collection, Plan.of(collection), ReportOptions(baseline="b"))
     statuses = ("official", "baseline", "reference", "unofficial", "baseline")
     scores = replace(report.scores, statuses=statuses)
-    report = replace(report, scores=scores, board=board(scores, outside={1}))
+    report = replace(report, scores=scores, board=board(scores, baseline=1))
     assert [report.badges(r) for r in range(5)] == [
         [],
         ["baseline"],
@@ -484,10 +486,9 @@ def test_the_status_of_a_run_is_shown_and_decides_the_family(tmp_path):
         ["unofficial"],
         ["baseline"],
     ]
-    assert report.board.family == (0, 3)
     write_report(report, tmp_path / "out")
     text = " ".join(Page((tmp_path / "out" / "index.html").read_text(encoding="utf-8")).text.split())
-    assert "randomised Tukey HSD over 2 runs, without baselines and references (b, c, e), α = 0.05" in text
+    assert "Letters: Tukey HSD over 2 runs: a, d; outside: b (baseline), c (reference), e (baseline)." in text
 
 
 def test_roles():

@@ -6,6 +6,7 @@ import math
 from collections.abc import Set
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
@@ -14,7 +15,7 @@ from fairevals.evaluation.leaderboard import best_of, ranking_of_runs
 from fairevals.evaluation.scores import Scores
 from fairevals.measures import CompositeMeasure, ExposureMeasure, Measure, parse_measure
 from fairevals.report.html import PLACES
-from fairevals.statistics import RunGroups, mean_interval, significance_groups
+from fairevals.statistics import RunGroups, mean_interval, significance_groups, tukey_family
 from fairevals.typing import Bools, Floats
 
 UTILITY, FAIRNESS, BOTH = "utility", "fairness", "both"
@@ -111,9 +112,7 @@ class Board:
     resamples: int
     alpha: float
     groups: tuple[RunGroups, ...]
-    """Significance groups of each measure; empty where the family has fewer than two runs."""
-    family: tuple[int, ...]
-    """The runs that letters are computed for."""
+    """The letters of each measure, with the family of runs that they are for."""
 
     @cached_property
     def order(self) -> list[int]:
@@ -141,41 +140,39 @@ class Board:
         return any(getattr(entry, field) for row in self.entries for entry in row)
 
     @property
+    def notes(self) -> list[str]:
+        """Which family of runs the letters are for: one line for all measures, or one for each that differs."""
+        return list(dict.fromkeys(group.note for group in self.groups))
+
+    @property
     def sampled(self) -> bool:
         """Whether any value comes from drawn rankings."""
         return any(not math.isnan(entry.sampling_se) for row in self.entries for entry in row)
 
 
-def board(scores: Scores, *, seed: int = 0, alpha: float = 0.05, outside: Set[int] = frozenset()) -> Board:
+def board(
+    scores: Scores,
+    *,
+    baseline: int | None = None,
+    references: Set[int] = frozenset(),
+    seed: int = 0,
+    alpha: float = 0.05,
+) -> Board:
     """Means, t intervals over topics, and letters by randomised Tukey HSD.
 
-    Letters are computed for the family of official and unofficial runs. Baselines, references and the runs in
-    `outside` get none: a weak reference would widen the differences that chance explains.
+    Letters are for the runs that are neither baseline nor reference, by status or as named here.
     """
     runs, measures = range(len(scores.runs)), range(len(scores.measures))
     fewest, most = PERMUTATIONS
     resamples = max(fewest, min(most, PERMUTED_VALUES // max(1, scores.values.size)))
-    inside = (r for r in runs if scores.status(r) not in ("baseline", "reference"))
-    family = tuple(r for r in inside if r not in outside)
-    groups: tuple[RunGroups, ...] = ()
-    if len(family) > 1:
-        members = list(family)
-        tested = Scores(
-            tuple(scores.runs[r] for r in family),
-            scores.measures,
-            scores.topics,
-            scores.values[members],
-            scores.se[members],
-        )
-        groups = tuple(
-            significance_groups(tested, m, alpha=alpha, resamples=resamples, seed=seed) for m in measures
-        )
+    test: Any = {"alpha": alpha, "resamples": resamples, "seed": seed}
+    families = [tukey_family(scores, m, baseline=baseline, references=references) for m in measures]
+    groups = tuple(significance_groups(scores, m, families[m], **test) for m in measures)
     columns: list[list[Entry]] = []
     for m in measures:
         direction, incomplete = scores.measures[m].direction, scores.incomplete[:, m].tolist()
         means = [mean_interval(scores, r, m, 1 - alpha) for r in runs]
         best = best_of([mean.value for mean in means], direction, PLACES, [not lacks for lacks in incomplete])
-        letters = dict(zip(family, groups[m].letters, strict=True)) if groups else {}
         columns.append(
             [
                 Entry(
@@ -183,7 +180,7 @@ def board(scores: Scores, *, seed: int = 0, alpha: float = 0.05, outside: Set[in
                     cost=float(direction.cost(mean.value)),
                     low=mean.low,
                     high=mean.high,
-                    letters=letters.get(r, ""),
+                    letters=groups[m].letters[r],
                     topics=mean.topics,
                     undefined=len(mean.undefined),
                     topic_se=mean.spread.topics,
@@ -196,4 +193,4 @@ def board(scores: Scores, *, seed: int = 0, alpha: float = 0.05, outside: Set[in
             ]
         )
     entries = tuple(zip(*columns, strict=True))
-    return Board(scores, entries, resamples, alpha, groups, family)
+    return Board(scores, entries, resamples, alpha, groups)

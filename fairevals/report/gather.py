@@ -185,8 +185,8 @@ def gather(
     baseline = run_number(scores, 0 if options.baseline is None else options.baseline)
     references = {run_number(scores, run) for run in options.references}
     references |= {r for r in range(len(scores.runs)) if scores.status(r) == "reference"}
-    outside = references | ({baseline} if options.baseline is not None else set())
-    means = board(scores, seed=seed, outside=outside)
+    named = None if options.baseline is None else baseline  # a baseline that nobody named is a run as others
+    means = board(scores, baseline=named, references=references, seed=seed)
     several = len(scores.runs) > 1
     roles = [role(measure) for measure in scores.measures]
     across = roles.index(UTILITY) if UTILITY in roles else None
@@ -268,12 +268,6 @@ def _remarks(report: Report) -> Iterator[str]:
         if count and report.comparisons is None:  # else the comparisons tell it
             topics = pluralize(len(scores.topics), "topic")
             yield f"{scores.measures[m]} is undefined on up to {count} of {topics}: these are not in its mean"
-    for r, run in enumerate(scores.runs):
-        lacking = [
-            str(measure) for m, measure in enumerate(scores.measures) if means.entries[r][m].incomplete
-        ]
-        if lacking:
-            yield f"{escape(run)} is incomplete on {', '.join(lacking)}: it lacks topics where other runs have a value"
     added = [str(measure) for measure in scores.measures[report.asked :]]
     if added:
         yield f"added, to show usefulness and fairness apart: {', '.join(added)}"

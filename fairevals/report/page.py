@@ -139,11 +139,11 @@ def _cards(report: Report) -> list[tuple[str, str, str]]:
         if winner is None:
             continue
         entry = board.entries[winner][m]
-        others = [set(board.entries[r][m].letters) for r in board.family if r != winner]
-        alike = sum(1 for letters in others if letters & set(entry.letters))
+        letters = [set(text) for r, text in enumerate(board.groups[m].letters) if r != winner]
+        alike = sum(1 for others in letters if others & set(entry.letters))
         verdict = f"; {pluralize(alike, 'other run')} not significantly different"
-        verdict = verdict if alike else "; all others differ significantly"
-        value = html.format_number(entry.value) + (verdict if others and entry.letters else "")
+        verdict = verdict if alike else "; all other runs with letters differ significantly"
+        value = html.format_number(entry.value) + (verdict if entry.letters else "")
         cards.append((f"Best by {measures[m]} {measures[m].direction.arrow}", names[winner], value))
     return cards
 

@@ -16,7 +16,7 @@ from fairevals.report.gather import Report, drivers, tipping
 from fairevals.report.page import page, plain
 from fairevals.report.pictures import Picture, pictures
 from fairevals.statistics import pair
-from fairevals.statistics.tables import data_table
+from fairevals.statistics.compare import full_table
 
 REPORT = Marked("report", "report.json", "fairevals report 1")
 """The folder of a report."""
@@ -42,7 +42,7 @@ def write_report(report: Report, folder: Path, *, force: bool = False) -> list[P
 def record(report: Report, drawn: Sequence[Picture]) -> bytes:
     """The bytes of report.json."""
     scores, board, task = report.scores, report.board, report.collection.task
-    comparisons = data_table(report.comparisons) if report.comparisons is not None else None
+    comparisons = full_table(report.comparisons) if report.comparisons is not None else None
     correlations = report.correlations
     content = {
         "format": REPORT.format,
@@ -73,7 +73,10 @@ def record(report: Report, drawn: Sequence[Picture]) -> bytes:
             "test": "randomised Tukey HSD",
             "permutations": board.resamples,
             "alpha": board.alpha,
-            "family": [scores.runs[r] for r in board.family],
+            "families": [
+                {"measure": str(measure), "runs": groups.family.runs, "outside": dict(groups.family.outside)}
+                for measure, groups in zip(scores.measures, board.groups, strict=True)
+            ],
         },
         "level": 1 - board.alpha,
         "means": [
