@@ -31,7 +31,7 @@ class Block:
     topics: tuple[str, ...]
     documents: Ids
     row: Ints
-    """Which of `documents` stands in a cell; −1 for padding."""
+    """The index of each cell's document in `documents`; −1 for padding."""
     raw_grades: Floats
     """As judged; NaN for unjudged documents and padding."""
     scores: Floats
@@ -247,11 +247,11 @@ def _check_samples(lists: _Lists, run: Run, qrels: Qrels) -> None:
     wasteful = np.flatnonzero(samples * deepest > np.maximum(16 * lines, 1 << 24))
     if wasteful.size:
         topic = int(wasteful[0])
-        found = (
+        excess = (
             f"{samples[topic]} samples of topic {escape(qrels.topics[topic])!r}, "
             f"one with {deepest[topic]} documents"
         )
-        raise InputError(Place(run.source), found, "samples of similar length")
+        raise InputError(Place(run.source), excess, "samples of similar length")
 
 
 def _cuts(rows: _Rows, lists: _Lists | None, judged: Ints, cells: int) -> Iterator[tuple[int, int]]:

@@ -99,14 +99,14 @@ class Attribute:
         entries, by_topic, path = [], False, None
         if isinstance(memberships, (str, os.PathLike)):
             path = Path(memberships)
-            found = group_names(path) if groups is None else []
+            occurring = group_names(path) if groups is None else []
         else:
             if isinstance(memberships, Mapping):
                 entries = entries_of_dict(memberships)
             else:
                 entries, by_topic = entries_of_frame(memberships, name)
-            found = sorted({group for _, _, _, group, _ in entries})
-        names = tuple(groups if groups is not None else found)
+            occurring = sorted({group for _, _, _, group, _ in entries})
+        names = tuple(groups if groups is not None else occurring)
         if len(set(names)) < len(names):
             raise UsageError(f"attribute {escape(name)}: groups=[…] has a group twice")
         if unmapped not in ("uniform", "skip", "error", *names):
