@@ -529,8 +529,8 @@ def test_drivers_and_tipping():
     )
     paired = pair(scores, 0, "b", "a")
     first, second = drivers(paired)
-    assert (first.topic, second.topic) == ("2", "1")
-    assert first.gain == pytest.approx(0.5) and first.without == pytest.approx(-0.05)
+    assert (first["topic"], second["topic"]) == ("2", "1")
+    assert first["gain"] == pytest.approx(0.5) and first["without"] == pytest.approx(-0.05)
     assert tipping(paired.gains) == 1
 
 

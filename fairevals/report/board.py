@@ -14,7 +14,7 @@ from fairevals.evaluation import Collection, Plan, with_components
 from fairevals.evaluation.leaderboard import best_of, ranking_of_runs
 from fairevals.evaluation.scores import Scores
 from fairevals.measures import CompositeMeasure, ExposureMeasure, Measure, parse_measure
-from fairevals.report.html import PLACES
+from fairevals.report.html import DECIMALS
 from fairevals.statistics import RunGroups, mean_interval, significance_groups, tukey_family
 from fairevals.typing import Bools, Floats
 
@@ -80,7 +80,7 @@ def pareto(costs: Floats) -> Bools:
 
 
 @dataclass(frozen=True)
-class Entry:
+class BoardEntry:
     """The mean of one run on one measure; a number is NaN where it is undefined."""
 
     value: float
@@ -108,7 +108,7 @@ class Board:
     """One row of entries per run in the order of the scores, one column per measure."""
 
     scores: Scores
-    entries: tuple[tuple[Entry, ...], ...]
+    entries: tuple[tuple[BoardEntry, ...], ...]
     resamples: int
     alpha: float
     groups: tuple[RunGroups, ...]
@@ -168,14 +168,14 @@ def board(
     test: Any = {"alpha": alpha, "resamples": resamples, "seed": seed}
     families = [tukey_family(scores, m, baseline=baseline, references=references) for m in measures]
     groups = tuple(significance_groups(scores, m, families[m], **test) for m in measures)
-    columns: list[list[Entry]] = []
+    columns: list[list[BoardEntry]] = []
     for m in measures:
         direction, incomplete = scores.measures[m].direction, scores.incomplete[:, m].tolist()
         means = [mean_interval(scores, r, m, 1 - alpha) for r in runs]
-        best = best_of([mean.value for mean in means], direction, PLACES, [not lacks for lacks in incomplete])
+        best = best_of([mean.value for mean in means], direction, DECIMALS, [not lacks for lacks in incomplete])
         columns.append(
             [
-                Entry(
+                BoardEntry(
                     value=mean.value,
                     cost=float(direction.cost(mean.value)),
                     low=mean.low,

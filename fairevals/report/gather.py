@@ -21,7 +21,6 @@ from fairevals.report.sources import FileInfo, files_of, versions
 from fairevals.report.style import labels
 from fairevals.report.training import TrainingSummary, read_summaries
 from fairevals.statistics import (
-    NEGLIGIBLE,
     Comparisons,
     Paired,
     RankCorrelations,
@@ -30,7 +29,7 @@ from fairevals.statistics import (
     rank_correlations,
     remarks,
 )
-from fairevals.statistics.pairing import run_number
+from fairevals.statistics.pairing import NEGLIGIBLE, abridged, run_number
 from fairevals.typing import Floats
 
 PANELS = 6
@@ -100,37 +99,22 @@ class Report:
 
     def badges(self, run: int) -> list[str]:
         """What is shown beside a run's name: its role in the report, and its status where it is not official."""
-        roles = ["baseline"] * (run == self.baseline and len(self.scores.runs) > 1)
-        roles += ["reference"] * (run in self.references)
-        status = self.scores.status(run)
-        return list(dict.fromkeys([*roles, *([status] if status != "official" else [])]))
+        several, status = len(self.scores.runs) > 1, self.scores.status(run)
+        shown = {"baseline": several and run == self.baseline, "reference": run in self.references}
+        return [name for name, show in (shown | {status: status != "official"}).items() if show]
 
 
-@dataclass(frozen=True)
-class Driver:
-    """A topic on which a run and the baseline differ much."""
-
-    topic: str
-    value: float
-    baseline: float
-    gain: float
-    """Above 0 the run is better, whatever the direction."""
-    without: float
-    """The mean gain over the other topics; NaN where there are none."""
-
-
-def drivers(paired: Paired, count: int = 8) -> list[Driver]:
-    """The topics with the largest differences, and what the mean gain would be without each."""
+def drivers(paired: Paired, count: int = 8) -> list[dict[str, Any]]:
+    """The topics with the largest gains or losses, with the mean gain over the other topics as "without"."""
     place = {topic: t for t, topic in enumerate(paired.topics)}
-    largest = []
+    rows = []
     for topic, gain in paired.driving(count):
         t = place[topic]
         rest = np.delete(paired.gains, t)
         without = math.fsum(rest) / rest.size if rest.size else math.nan
-        largest.append(
-            Driver(topic, float(paired.values[t]), float(paired.baseline_values[t]), gain, without)
-        )
-    return largest
+        values = {"value": float(paired.values[t]), "baseline": float(paired.baseline_values[t])}
+        rows.append({"topic": topic, **values, "gain": gain, "without": without})
+    return rows
 
 
 def tipping(gains: Floats) -> int | None:
@@ -185,9 +169,14 @@ def gather(
     baseline = run_number(scores, 0 if options.baseline is None else options.baseline)
     references = {run_number(scores, run) for run in options.references}
     references |= {r for r in range(len(scores.runs)) if scores.status(r) == "reference"}
-    named = None if options.baseline is None else baseline  # a baseline that nobody named is a run as others
+    named = None if options.baseline is None else baseline  # the default one is a run like any other
     means = board(scores, baseline=named, references=references, seed=seed)
-    several = len(scores.runs) > 1
+    comparisons = correlations = None
+    if len(scores.runs) > 1:
+        test: Any = {"test": options.test, "correction": options.correction, "seed": seed}
+        resamples = 10_000 if options.test == "bootstrap" else means.resamples
+        comparisons = compare(scores, baseline, resamples=resamples, **test)
+        correlations = rank_correlations(scores, seed=seed) if len(scores.measures) > 1 else None
     roles = [role(measure) for measure in scores.measures]
     across = roles.index(UTILITY) if UTILITY in roles else None
     up = [m for m, kind in enumerate(roles) if kind == (FAIRNESS if FAIRNESS in roles else BOTH)]
@@ -200,17 +189,8 @@ def gather(
         baseline=baseline,
         baseline_given=options.baseline is not None,
         references=frozenset(references),
-        comparisons=compare(
-            scores,
-            baseline,
-            test=options.test,
-            correction=options.correction,
-            seed=seed,
-            resamples=10_000 if options.test == "bootstrap" else means.resamples,
-        )
-        if several
-        else None,
-        correlations=rank_correlations(scores, seed=seed) if several and len(scores.measures) > 1 else None,
+        comparisons=comparisons,
+        correlations=correlations,
         across=across,
         up=tuple(up) if across is not None else (),
         trained=trained,
@@ -278,11 +258,8 @@ def _remarks(report: Report) -> Iterator[str]:
         if entry.notable
     ]
     if noisy:
-        more = f" and {len(noisy) - 5} more" if len(noisy) > 5 else ""
-        yield (
-            f"error from sampling rankings above {100 * NEGLIGIBLE:g} % of the standard error of the mean "
-            f"(draw more samples): {', '.join(noisy[:5])}{more}"
-        )
+        share = f"{100 * NEGLIGIBLE:g} % of the standard error of the mean"
+        yield f"error from sampling rankings above {share} (draw more samples): {abridged(noisy, 5)}"
     if report.comparisons is not None:
         yield from remarks(report.comparisons)
     for column in report.distributions:

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from jinja2 import Environment
     from markupsafe import Markup
 
-PLACES = 4
+DECIMALS = 4
 """Decimals of a value on a page."""
 
 
@@ -48,7 +48,7 @@ def _hash(text: str) -> str:
     return "'sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode("ascii") + "'"
 
 
-def format_number(value: float | None, places: int = PLACES) -> str:
+def format_number(value: float | None, places: int = DECIMALS) -> str:
     """A number with a typographic minus sign; a dash where it is undefined.
 
     >>> format_number(-0.25, 2), format_number(float("nan")), format_number(-0.00001)
@@ -60,7 +60,7 @@ def format_number(value: float | None, places: int = PLACES) -> str:
     return text.replace("-", "−") if float(text) else text.replace("-", "")
 
 
-def format_signed(value: float | None, places: int = PLACES) -> str:
+def format_signed(value: float | None, places: int = DECIMALS) -> str:
     """Like `format_number`, with a plus sign where the value is above 0.
 
     >>> format_signed(0.25, 2), format_signed(-0.25, 2), format_signed(0.0, 2)
@@ -77,17 +77,6 @@ def format_p(p: float) -> str:
     ('<0.001', '0.031', '–')
     """
     return "<0.001" if p < 0.001 else format_number(p, 3)
-
-
-def format_size(count: int) -> str:
-    """A number of bytes.
-
-    >>> format_size(12), format_size(160272)
-    ('12 B', '160 kB')
-    """
-    if count < 1000:
-        return f"{count} B"
-    return f"{count / 1000:.0f} kB" if count < 1e6 else f"{count / 1e6:.1f} MB"
 
 
 def breakable(name: str) -> Markup:

@@ -53,12 +53,10 @@ def _environment() -> Environment:
         number=html.format_number,
         signed=html.format_signed,
         p=html.format_p,
-        size=html.format_size,
         breakable=html.breakable,
         short=lambda text: str(escape(text, NAME)),
         uri=data_uri,
         repr=repr,
-        target=_target_text,
     )
     templates.globals.update(
         pluralize=pluralize,
@@ -102,18 +100,6 @@ def page(report: Report, pictures: Sequence[Picture]) -> bytes:
         )
     )
     return text.encode(errors="backslashreplace")  # the name of a file need not be valid text
-
-
-def _target_text(target: Any) -> str:
-    if isinstance(target, tuple):
-        return ", ".join(f"{x:g}" for x in target)
-    return (
-        target
-        if isinstance(target, str)
-        else "one for each topic"
-        if isinstance(target, dict)
-        else "from a file"
-    )
 
 
 def interval_bars(board: Board, measure: int) -> Floats:

@@ -9,17 +9,10 @@ import numpy as np
 
 from fairevals.errors import escape
 from fairevals.io.names import safe_name
-from fairevals.report.figures import (
-    MAX_MEASURES,
-    gains_figure,
-    heat_map,
-    merits_figure,
-    ranks_figure,
-    tradeoff_figure,
-)
+from fairevals.report import figures
 from fairevals.report.gather import Report
 from fairevals.report.groups import ATTENTION, Distribution
-from fairevals.report.style import labels, rendered
+from fairevals.report.style import labels, figure_bytes
 from fairevals.report.training import TrainingSummary, direction_of, lambda_figure, plane_figure
 
 MAX_PLANES = 6
@@ -47,7 +40,7 @@ def pictures(report: Report) -> Iterator[Picture]:
         yield Picture(
             "topics",
             "topics",
-            rendered(gains_figure(focus, run, baseline)),
+            figure_bytes(figures.gains_figure(focus, run, baseline)),
             f"Bars of the gain in {focus.measure} of {run} over {baseline}, one bar per topic: better on {focus.wins}, "
             f"the same on {focus.ties}, worse on {focus.losses} of {len(focus.topics)} topics.",
             f"Gain of {run} over {baseline} in {focus.measure}, topic by topic.",
@@ -58,14 +51,16 @@ def pictures(report: Report) -> Iterator[Picture]:
     if merits:
         cutoff = report.collection.task.cutoff
         cut = f", first {cutoff} ranks" if cutoff else ""
-        by_run = (
-            f"{one.run}: mean exposure {_listed(one.mean, '.3f')} at merit {_listed(one.levels, 'g')}"
-            for one in merits
-        )
+        by_run = []
+        for one in merits:
+            means = ", ".join(f"{value:.3f}" for value in one.mean)
+            by_run.append(
+                f"{one.run}: mean exposure {means} at merit {', '.join(f'{x:g}' for x in one.levels)}"
+            )
         yield Picture(
             "exposure",
             "exposure",
-            rendered(merits_figure(merits)),
+            figure_bytes(figures.merits_figure(merits)),
             f"Expected exposure of documents by their merit, for {len(merits)} runs: {'; '.join(by_run)}.",
             f"Expected exposure of documents by their merit ({ATTENTION} attention{cut}, merit is the grade). A "
             "document above the dotted line has more than its share.",
@@ -78,8 +73,8 @@ def pictures(report: Report) -> Iterator[Picture]:
         yield Picture(
             "agreement",
             "agreement",
-            rendered(heat_map(report.correlations, names)),
-            f"Heat map of Kendall's τ between {min(len(names), MAX_MEASURES)} measures: τ is {between}. "
+            figure_bytes(figures.heat_map(report.correlations, names)),
+            f"Heat map of Kendall's τ between {min(len(names), figures.MAX_MEASURES)} measures: τ is {between}. "
             "The table below it has the values.",
             "Kendall's τ between the rankings of the runs by every two measures; 1: they agree which runs are better.",
         )
@@ -87,14 +82,10 @@ def pictures(report: Report) -> Iterator[Picture]:
         yield from _trained(report.trained)
 
 
-def _listed(values: Iterable[float], form: str) -> str:
-    return ", ".join(f"{value:{form}}" for value in values)
-
-
 def _tradeoff(report: Report, across: int, up: Sequence[int]) -> Picture:
     scores, board, names = report.scores, report.board, labels(report.scores.runs, 40)
     kinds = dict.fromkeys(report.references, "reference policy") | {report.baseline: "baseline"}
-    figure = tradeoff_figure(board, labels(scores.runs, 20), across, up, kinds)
+    figure = figures.tradeoff_figure(board, labels(scores.runs, 20), across, up, kinds)
     fronts = "; ".join(
         f"with {scores.measures[m]}: {', '.join(names[r] for r in board.front(across, m)) or 'none'}"
         for m in up
@@ -103,7 +94,7 @@ def _tradeoff(report: Report, across: int, up: Sequence[int]) -> Picture:
     return Picture(
         "tradeoff",
         "tradeoff",
-        rendered(figure),
+        figure_bytes(figure),
         f"Scatter of {scores.measures[across]} against fairness. On the Pareto front are, {fronts}.{hollow}",
         f"Usefulness against fairness: means over topics with 95 % intervals.{hollow}",
     )
@@ -123,7 +114,7 @@ def _ranks(number: int, distributions: Sequence[Distribution]) -> Picture:
     return Picture(
         "groups",
         f"ranks-{number}-{safe_name(attribute)}",
-        rendered(ranks_figure(distributions)),
+        figure_bytes(figures.ranks_figure(distributions)),
         f"Shares of the groups of {attribute} along the first {depth} ranks, against the target "
         f"({shares(first.target)}). At rank {depth}: {last}.",
         f"{attribute}: mean membership of the first k ranks, and the target at the right (mean over the {topics} "
@@ -146,7 +137,7 @@ def _trained(summary: TrainingSummary) -> Iterator[Picture]:
         yield Picture(
             "trained",
             "trained-lambda",
-            rendered(lambda_figure(summary)),
+            figure_bytes(lambda_figure(summary)),
             f"{utility} and {disparity} along λ on {splits} data: {'; '.join(sweeps) or 'no values'}.",
             f"The effect of λ: means over seeds, bands are ± one standard deviation over seeds ({splits} data).",
         )
@@ -154,7 +145,7 @@ def _trained(summary: TrainingSummary) -> Iterator[Picture]:
         yield Picture(
             "trained",
             "trained-plane",
-            rendered(plane_figure(summary)),
+            figure_bytes(plane_figure(summary)),
             f"Trained policies in the plane of {utility} ({direction_of(utility)} is better) and {disparity} "
             f"({direction_of(disparity)} is better), {escape(last, 20)} data; the table below has the values.",
             "Trained policies against baselines: a λ sweep is a line, a method without λ a point; bars are ± one "

@@ -72,7 +72,7 @@ def new_figure(width: float, height: float) -> Iterator[Figure]:
         yield Figure(figsize=(width, height))
 
 
-def rendered(figure: Figure, kind: str = "svg") -> bytes:
+def figure_bytes(figure: Figure, kind: str = "svg") -> bytes:
     """The figure as the bytes of a file; the same figure always gives the same bytes."""
     out = io.BytesIO()
     metadata: Any = {"Date": None} if kind == "svg" else None
@@ -107,7 +107,7 @@ def save(figure: Figure, path: Path) -> None:
     kind = path.suffix.lower().removeprefix(".")
     if kind not in ("svg", "png", "pdf"):
         raise UsageError(f"{escape(str(path))}: a figure is written as .svg, .png or .pdf")
-    data = rendered(figure, kind)
+    data = figure_bytes(figure, kind)
     with written_bytes(path) as file:
         file.write(data)
 
@@ -119,7 +119,7 @@ _SCHEMES = (
 
 
 def data_uri(svg: bytes) -> str:
-    """An svg of `rendered` as a data: address, whose colours follow the reader's light or dark scheme."""
+    """An svg of `figure_bytes` as a data: address, whose colours follow the reader's light or dark scheme."""
     text = svg.decode()
     text = text[text.index("<svg") :]
     for colour, name in ((INK, "ink"), ("#000000", "ink"), (PAPER, "paper")):

@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -21,7 +21,6 @@ from fairevals.report.style import COLOURS, MARKERS, band, labels, new_figure
 from fairevals.training import TrainedPolicy
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 SUMMARY_COLUMNS = ("policy", "lambda", "seed", "split", "measure", "value", "se")
@@ -272,22 +271,19 @@ def learning_figure(policies: Sequence[TrainedPolicy]) -> Figure | None:
         quality = figure.add_subplot(1, 2, 2) if validated else None
         if quality is not None:
             quality.set(xlabel="epoch", ylabel="quality on validation data, mean over topics ↑")
-        for number, lam in enumerate(lambdas):
-            for nth, policy in enumerate(p for p in stepwise if p.settings.lam == lam):
-                label = f"{labels([policy.settings.method])[0]}, λ = {lam:g}" if nth == 0 else None
-                _draw_curve(loss, quality, policy, number, label)
+        labelled: set[float] = set()
+        for policy in (policy for policy in stepwise if policy.settings.lam in lambdas):
+            lam, number = policy.settings.lam, lambdas.index(policy.settings.lam)
+            look: Any = {"color": COLOURS[number % len(COLOURS)]}
+            label = None if lam in labelled else f"{labels([policy.settings.method])[0]}, λ = {lam:g}"
+            labelled.add(lam)
+            steps = np.array([(epoch, value) for epoch, value, _, _ in policy.curve if not math.isnan(value)])
+            loss.plot(steps[:, 0], steps[:, 1], label=label, **look)
+            valid = np.array([(epoch, value) for epoch, _, value, _ in policy.curve if value is not None])
+            if quality is not None and valid.size:
+                chosen = max(place for place, (_, _, _, best) in enumerate(policy.curve) if best)
+                look |= {"marker": MARKERS[number % len(MARKERS)], "markevery": [chosen]}
+                quality.plot(valid[:, 0], valid[:, 1], **look)
         handles, texts = loss.get_legend_handles_labels()
         figure.legend(handles, texts, loc="outside lower center", ncols=min(4, len(texts)), frameon=False)
     return figure
-
-
-def _draw_curve(
-    loss: Axes, quality: Axes | None, policy: TrainedPolicy, number: int, label: str | None
-) -> None:
-    colour, marker = COLOURS[number % len(COLOURS)], MARKERS[number % len(MARKERS)]
-    steps = np.array([(epoch, value) for epoch, value, _, _ in policy.curve if not math.isnan(value)])
-    loss.plot(steps[:, 0], steps[:, 1], color=colour, label=label)
-    valid = np.array([(epoch, value) for epoch, _, value, _ in policy.curve if value is not None])
-    if quality is not None and valid.size:
-        chosen = max(place for place, (_, _, _, best) in enumerate(policy.curve) if best)
-        quality.plot(valid[:, 0], valid[:, 1], color=colour, marker=marker, markevery=[chosen])

@@ -20,6 +20,8 @@ from fairevals.statistics.compare import full_table
 
 REPORT = Marked("report", "report.json", "fairevals report 1")
 """The folder of a report."""
+TASK_SETTINGS = ("order", "cutoff", "utility_weight", "candidates", "conventions")
+"""Settings of the task that report.json repeats."""
 
 
 def write_report(report: Report, folder: Path, *, force: bool = False) -> list[Path]:
@@ -53,10 +55,8 @@ def record(report: Report, drawn: Sequence[Picture]) -> bytes:
         "topics": len(scores.topics),
         "judgements": len(report.collection.qrels),
         "conventions": {
-            "order": task.order,
-            "cutoff": task.cutoff,
             "max_grade": report.collection.max_grade,
-            "utility_weight": task.utility_weight,
+            **{name: getattr(task, name) for name in TASK_SETTINGS},
         },
         "policy": asdict(report.plan.policy),
         "baseline": scores.runs[report.baseline],
@@ -123,5 +123,5 @@ def _drivers(report: Report, run: int) -> dict[str, Any]:
         "run": paired.run,
         "measure": paired.measure,
         "tipping": tipping(paired.gains),
-        "topics": [asdict(driver) for driver in drivers(paired, 5)],
+        "topics": drivers(paired, 5),
     }
