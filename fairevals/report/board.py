@@ -172,7 +172,9 @@ def board(
     for m in measures:
         direction, incomplete = scores.measures[m].direction, scores.incomplete[:, m].tolist()
         means = [mean_interval(scores, r, m, 1 - alpha) for r in runs]
-        best = best_of([mean.value for mean in means], direction, DECIMALS, [not lacks for lacks in incomplete])
+        best = best_of(
+            [mean.value for mean in means], direction, DECIMALS, [not lacks for lacks in incomplete]
+        )
         columns.append(
             [
                 BoardEntry(

@@ -12,7 +12,7 @@ from fairevals.io.names import safe_name
 from fairevals.report import figures
 from fairevals.report.gather import Report
 from fairevals.report.groups import ATTENTION, Distribution
-from fairevals.report.style import labels, figure_bytes
+from fairevals.report.style import figure_bytes, labels
 from fairevals.report.training import TrainingSummary, direction_of, lambda_figure, plane_figure
 
 MAX_PLANES = 6
