@@ -65,7 +65,7 @@ def run(args: argparse.Namespace) -> int:
     if len(scores.runs) < 2:
         raise UsageError("nothing to compare: give at least one run besides the baseline")
     comparisons = compare(scores, place, test=args.test, correction=args.correct, seed=plan.policy.seed)
-    common.emit(rendered(comparisons, args.format, args.places), args.output)
+    common.emit(format_comparisons(comparisons, args.format, args.places), args.output)
     return 0
 
 
@@ -102,7 +102,7 @@ def tagged(names: tuple[str, ...], baseline: str) -> int:
     )
 
 
-def rendered(comparisons: Comparisons, style: str, places: int | None) -> str:
+def format_comparisons(comparisons: Comparisons, style: str, places: int | None) -> str:
     """The comparisons as text: a full table for programs; a summary with notes for people (comments in LaTeX)."""
     from fairevals.io.out import render
     from fairevals.statistics.compare import description, full_table, remarks
@@ -124,7 +124,7 @@ def summary_table(comparisons: Comparisons, places: int = 4) -> Table:
 
     scores, b = comparisons.scores, comparisons.scores.runs.index(comparisons.baseline)
     correction = {"holm": ["p Holm"], "bh": ["p BH"]}.get(comparisons.correction, [])
-    level = f"{100 * comparisons.level:g} % interval"
+    level = f"{100 * (1 - comparisons.alpha):g} % interval"
     columns = ("measure", "run", "mean", "difference", level, "p", *correction, comparisons.procedure.effect)
     columns += ("won/tied/lost", "common topics", "")
     rows: list[tuple[Cell, ...]] = []

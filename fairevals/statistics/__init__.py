@@ -1,10 +1,10 @@
 """Statistics over topics: is one run better than another, by how much, and how sure is that."""
 
-from fairevals.statistics.compare import PROCEDURES, Comparison, Comparisons, compare, description, remarks
+from fairevals.statistics.compare import Comparison, Comparisons, compare, description, remarks
 from fairevals.statistics.correlation import RankCorrelations, rank_correlations
-from fairevals.statistics.intervals import Interval, bootstrap_interval, mean_interval, t_interval
-from fairevals.statistics.pairing import NEGLIGIBLE, Paired, Spread, pair, spread_of
-from fairevals.statistics.tests import CORRECTIONS, PairedTest, bootstrap_test, correct, t_test, wilcoxon_test
+from fairevals.statistics.intervals import bootstrap_interval, mean_interval, t_interval
+from fairevals.statistics.pairing import NEGLIGIBLE, Paired, pair, spread_of
+from fairevals.statistics.tests import bootstrap_test, correct, t_test, wilcoxon_test
 from fairevals.statistics.tukey import (
     Family,
     RunGroups,
@@ -15,18 +15,13 @@ from fairevals.statistics.tukey import (
 )
 
 __all__ = [
-    "CORRECTIONS",
     "NEGLIGIBLE",
-    "PROCEDURES",
     "Comparison",
     "Comparisons",
     "Family",
-    "Interval",
     "Paired",
-    "PairedTest",
     "RankCorrelations",
     "RunGroups",
-    "Spread",
     "bootstrap_interval",
     "bootstrap_test",
     "compact_letters",

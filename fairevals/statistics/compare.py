@@ -106,11 +106,6 @@ class Comparisons:
     """The family of each measure for Tukey's test; empty for other tests."""
 
     @property
-    def level(self) -> float:
-        """The level of the intervals, 1 − alpha."""
-        return 1 - self.alpha
-
-    @property
     def procedure(self) -> Procedure:
         """The titles of test, interval and effect size."""
         return PROCEDURES[self.test]
@@ -180,9 +175,8 @@ def _compare_pair(
         if not outside:
             at = places.index(r), places.index(b)
             tukey, difference = test.tukey, paired.difference
-            tested = PairedTest(
-                *(float(square[at]) for square in (tukey.differences, tukey.p, tukey.effects))
-            )
+            effect = -orientation(paired.direction) * float(tukey.effects[at]) + 0.0  # the test is of costs
+            tested = PairedTest(difference, float(tukey.p[at]), effect)
             interval = Interval(difference - tukey.critical, difference + tukey.critical)
     else:
         paired = pair(scores, m, r, b)
@@ -231,7 +225,7 @@ def description(comparisons: Comparisons, mark: str = "*") -> str:
         corrected = f"p corrected by {name} over the {runs} runs of each measure"
     return (
         f"{procedure.title}, baseline {escape(comparisons.baseline)}; "
-        f"{100 * comparisons.level:g} % {procedure.interval} intervals; "
+        f"{100 * (1 - comparisons.alpha):g} % {procedure.interval} intervals; "
         f"{corrected}; {mark} {marked} < {comparisons.alpha:g}; {procedure.effect_title}"
     )
 
@@ -258,12 +252,13 @@ def remarks(comparisons: Comparisons, limit: int = 5) -> list[str]:
 
     for reason in dict.fromkeys(row.untested for row in comparisons.rows if row.untested):
         add(f"no p-value, {reason}", [row for row in comparisons.rows if row.untested == reason])
-    add(
-        "incomplete (no value on some topic where another run has one), compared on common topics",
-        [row for row in comparisons.rows if row.run in row.incomplete],
-    )
     for measure in measures:
-        lines += _left_out(measure, comparisons.of(measure), limit)
+        rows = comparisons.of(measure)
+        incomplete = list(dict.fromkeys(escape(run) for row in rows for run in row.incomplete))
+        if incomplete:
+            names = abridged(incomplete, limit)
+            lines.append(f"{measure}: incomplete runs, compared on common topics only: {names}")
+        lines += _left_out(measure, rows, limit)
     add(
         f"sampling error above {100 * NEGLIGIBLE:g} % of the standard error (draw more samples)",
         [row for row in comparisons.rows if row.spread.notable],
@@ -304,7 +299,7 @@ def full_table(comparisons: Comparisons) -> Table:
             *(row.difference, row.low, row.high, row.p, row.corrected, row.effect, row.verdict),
             *(row.wins, row.ties, row.losses, len(row.topics), len(row.undefined), " ".join(row.undefined)),
             *(row.spread.total, row.spread.sampling, comparisons.test, comparisons.correction),
-            *(comparisons.level, " ".join(row.incomplete), row.untested),
+            *(1 - comparisons.alpha, " ".join(row.incomplete), row.untested),
         )
         for row in comparisons.rows
     ]

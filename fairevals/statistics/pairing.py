@@ -39,19 +39,8 @@ def batches(total: int, cells_each: int) -> Iterator[int]:
         yield min(step, total - start)
 
 
-def comparable(direction: Direction, values: Floats) -> Floats:
-    """The numbers that are compared: the values, or their distances to the target. NaN stays NaN.
-
-    >>> from fairevals.measures.base import HIGHER, near
-    >>> comparable(HIGHER, np.array([0.3, -0.3])), comparable(near(0.0), np.array([0.3, -0.3]))
-    (array([ 0.3, -0.3]), array([0.3, 0.3]))
-    """
-    distances: Floats = values if direction.target is None else np.abs(values - direction.target)
-    return distances
-
-
 def orientation(direction: Direction) -> int:
-    """1 if a larger comparable number is better, −1 if a smaller one is (lower is better, or a distance).
+    """1 if a larger number is better, −1 if a smaller one is (lower is better, or a distance to a target).
 
     >>> from fairevals.measures.base import HIGHER, LOWER, near
     >>> orientation(HIGHER), orientation(LOWER), orientation(near(0.0))
@@ -138,8 +127,8 @@ class Paired:
     """The topics on which one of the runs concerned has no value."""
     values: Floats
     baseline_values: Floats
-    differences: Floats
-    """Run − baseline on each common topic; of the distances to the target if the direction has one."""
+    gains: Floats
+    """The difference on each common topic, with the sign such that above 0 the run is better."""
     spread: Spread
     """The standard error of the mean difference."""
 
@@ -154,20 +143,15 @@ class Paired:
         return mean(self.baseline_values)
 
     @property
+    def differences(self) -> Floats:
+        """Run − baseline on each common topic; of the distances to the target if the direction has one."""
+        differences: Floats = self.gains * orientation(self.direction) + 0.0  # no -0.0
+        return differences
+
+    @property
     def difference(self) -> float:
-        """The mean of `differences`; where the direction has a target it is a difference of distances."""
+        """The mean of `differences`."""
         return mean(self.differences)
-
-    @property
-    def gains(self) -> Floats:
-        """The differences, with the sign turned if necessary so that above 0 the run is better."""
-        gains: Floats = self.differences * orientation(self.direction) + 0.0  # no -0.0
-        return gains
-
-    @property
-    def gain(self) -> float:
-        """The mean of `gains`."""
-        return mean(self.gains)
 
     @property
     def wins(self) -> int:
@@ -177,7 +161,7 @@ class Paired:
     @property
     def ties(self) -> int:
         """The number of topics on which the two are equal, up to rounding."""
-        return int((self.differences == 0).sum())
+        return int((self.gains == 0).sum())
 
     @property
     def losses(self) -> int:
@@ -243,11 +227,8 @@ def pair(
     if topics is not None:
         used &= topics
     first, second = first[used], second[used]
-    differences = subtract(
-        comparable(direction, first),
-        comparable(direction, second),
-        np.maximum(np.abs(first), np.abs(second)),
-    )
+    scale = np.maximum(np.abs(first), np.abs(second))
+    gains = subtract(direction.cost(second), direction.cost(first), scale)
     return Paired(
         measure=str(scores.measures[m]),
         direction=direction,
@@ -257,6 +238,6 @@ def pair(
         undefined=topic_names(scores, ~used),
         values=first,
         baseline_values=second,
-        differences=differences,
-        spread=spread_of(differences, scores.se[[r, b], m][:, used]),
+        gains=gains,
+        spread=spread_of(gains, scores.se[[r, b], m][:, used]),
     )

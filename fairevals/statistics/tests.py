@@ -52,18 +52,15 @@ def constant(values: Floats) -> bool:
     return values.size < 2 or bool(np.ptp(values) <= 1e-10 * np.abs(values).max())
 
 
-def _finite(differences: Floats) -> Floats:
-    differences = np.asarray(differences, dtype=np.float64)
-    return differences[np.isfinite(differences)]
-
-
-def _degenerate(d: Floats, needs_spread: bool = True) -> PairedTest | None:
-    """The result where nothing needs to be, or can be, computed; None elsewhere."""
+def _prepared(differences: Floats, needs_spread: bool = True) -> tuple[Floats, PairedTest | None]:
+    """The finite differences, and the result if nothing needs to be, or can be, computed."""
+    d = np.asarray(differences, dtype=np.float64)
+    d = d[np.isfinite(d)]
     if d.size >= 2 and not d.any():
-        return PairedTest(0.0, 1.0, 0.0)
+        return d, PairedTest(0.0, 1.0, 0.0)
     if d.size < 2 or (needs_spread and constant(d)):
-        return PairedTest(math.nan, math.nan, math.nan)
-    return None
+        return d, PairedTest(math.nan, math.nan, math.nan)
+    return d, None
 
 
 def t_test(differences: Floats) -> PairedTest:
@@ -73,8 +70,8 @@ def t_test(differences: Floats) -> PairedTest:
     >>> round(result.statistic, 4), round(result.p, 4), round(result.effect, 4)
     (2.3238, 0.1027, 1.1619)
     """
-    d = _finite(differences)
-    if (degenerate := _degenerate(d)) is not None:
+    d, degenerate = _prepared(differences)
+    if degenerate is not None:
         return degenerate
     from scipy.stats import ttest_1samp
 
@@ -95,8 +92,8 @@ def wilcoxon_test(differences: Floats) -> PairedTest:
     >>> wilcoxon_test(np.array([0.1, 0.2, 0.3, 0.4, -0.05])).p
     0.125
     """
-    d = _finite(differences)
-    if (degenerate := _degenerate(d, needs_spread=False)) is not None:
+    d, degenerate = _prepared(differences, needs_spread=False)
+    if degenerate is not None:
         return degenerate
     from scipy.stats import rankdata, wilcoxon
 
@@ -134,8 +131,8 @@ def bootstrap_test(differences: Floats, *, resamples: int = DEFAULT_RESAMPLES, s
     >>> bootstrap_test(np.array([0.1, 0.2, 0.3, -0.1, 0.2]), resamples=999).p < 0.25
     True
     """
-    d = _finite(differences)
-    if (degenerate := _degenerate(d)) is not None:
+    d, degenerate = _prepared(differences)
+    if degenerate is not None:
         return degenerate
     n, effect = d.size, float(d.mean() / d.std(ddof=1))
     t = effect * math.sqrt(n)

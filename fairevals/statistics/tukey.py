@@ -16,9 +16,7 @@ from fairevals.statistics.pairing import (
     abridged,
     batches,
     common_topics,
-    comparable,
     measure_number,
-    orientation,
     run_number,
     subtract,
     topic_names,
@@ -90,20 +88,6 @@ class TukeyHSD:
     """A difference is significant at 1 − level if it is larger: difference ± critical are simultaneous intervals."""
 
 
-def largest_ranges(values: Floats, resamples: int, seed: int) -> Floats:
-    """Largest − smallest mean of the runs, for each of `resamples` permutations of the runs within every topic.
-
-    >>> largest_ranges(np.array([[1.0, 1.0], [0.5, 0.0]]), 3, seed=0)
-    array([0.25, 0.25, 0.25])
-    """
-    rng = np.random.default_rng(seed)
-    ranges = []
-    for count in batches(resamples, values.size):
-        permuted = rng.permuted(np.broadcast_to(values, (count, *values.shape)), axis=2)
-        ranges.append(np.ptp(permuted.mean(axis=1), axis=1))
-    return np.concatenate(ranges)
-
-
 def tukey_hsd(
     values: Floats, *, level: float = 0.95, resamples: int = DEFAULT_RESAMPLES, seed: int = 0
 ) -> TukeyHSD:
@@ -135,7 +119,12 @@ def tukey_hsd(
     means = values.mean(axis=0)
     scale = float(np.abs(values).max())
     differences = subtract(means[:, None], means[None, :], scale)
-    ranges = np.sort(largest_ranges(values, resamples, seed))
+    rng = np.random.default_rng(seed)
+    drawn = []
+    for count in batches(resamples, values.size):
+        permuted = rng.permuted(np.broadcast_to(values, (count, *values.shape)), axis=2)
+        drawn.append(np.ptp(permuted.mean(axis=1), axis=1))
+    ranges = np.sort(np.concatenate(drawn))
     # A permutation that only renames runs must count, whatever the rounding of its sums.
     least = np.abs(differences) - 1e-12 * scale
     p = (1 + resamples - np.searchsorted(ranges, least, side="left")) / (1 + resamples)
@@ -152,16 +141,17 @@ def tukey_hsd(
     return TukeyHSD(differences, p, effects, critical)
 
 
-def letter_groups(different: Bools, order: Sequence[int]) -> list[list[int]]:
-    """Groups of runs that do not differ, such that any two runs that do not differ share a group.
+def compact_letters(different: Bools, order: Sequence[int]) -> tuple[str, ...]:
+    """The letters of every run, `a` for the best; no letter for a run that is not in `order`.
 
-    `different` is symmetric; `order` has the runs concerned, best first, and sorts the groups. Groups are maximal
-    cliques of the graph of pairs that do not differ, each grown best first from a pair that is in no group yet. If
-    runs differ from a certain difference of means on, as with Tukey's test, these are the fewest groups possible.
-    (Piepho's insert-and-absorb, JCGS 13, 2004, gives all maximal cliques, of which there may be very many.)
+    Two runs share a letter if and only if they do not differ. `different` is symmetric; `order` has the runs concerned,
+    best first. The runs of a letter are a maximal clique of the graph of pairs that do not differ, grown best first
+    from a pair that shares no letter yet. If runs differ from a certain difference of means on, as with Tukey's test,
+    these are the fewest letters possible. (Piepho's insert-and-absorb, JCGS 13, 2004, gives all maximal cliques, of
+    which there may be very many.) After a … z and A … Z come numbers in brackets.
 
-    >>> letter_groups(np.array([[0, 0, 1], [0, 0, 0], [1, 0, 0]], dtype=bool), [0, 1, 2])
-    [[0, 1], [1, 2]]
+    >>> compact_letters(np.array([[0, 0, 1], [0, 0, 0], [1, 0, 0]], dtype=bool), [0, 1, 2])
+    ('a', 'ab', 'b')
     """
     groups: list[set[int]] = []
     for place, i in enumerate(order):
@@ -173,22 +163,10 @@ def letter_groups(different: Bools, order: Sequence[int]) -> list[list[int]]:
                 if not any(different[k, other] for other in group):
                     group.add(k)
             groups.append(group)
-    ranks = sorted([place for place, k in enumerate(order) if k in group] for group in groups)
-    return [[order[place] for place in group] for group in ranks]
-
-
-def compact_letters(different: Bools, order: Sequence[int]) -> tuple[str, ...]:
-    """The letters of every run, `a` for the best; no letter for a run that is not in `order`.
-
-    Two runs share a letter if and only if they do not differ. After a … z and A … Z come numbers in brackets.
-
-    >>> compact_letters(np.array([[0, 0, 1], [0, 0, 0], [1, 0, 0]], dtype=bool), [0, 1, 2])
-    ('a', 'ab', 'b')
-    """
     letters = [""] * len(different)
-    for n, group in enumerate(letter_groups(different, order)):
-        for run in group:
-            letters[run] += ascii_letters[n] if n < len(ascii_letters) else f"[{n + 1}]"
+    for n, places in enumerate(sorted([p for p, k in enumerate(order) if k in group] for group in groups)):
+        for place in places:
+            letters[order[place]] += ascii_letters[n] if n < len(ascii_letters) else f"[{n + 1}]"
     return tuple(letters)
 
 
@@ -198,9 +176,7 @@ class RunGroups:
 
     family: Family
     tukey: TukeyHSD
-    """In the order of the family's runs."""
-    means: Floats
-    """Likewise, over the common topics; of the distances to the target if the direction has one."""
+    """In the order of the family's runs. A difference above 0 means that the second run of the pair is better."""
     letters: tuple[str, ...]
     """For every run of the scores. Two runs of the family share a letter if and only if they do not differ
     significantly; `a` is for the best. Empty for runs outside, and for all runs if nothing could be tested."""
@@ -236,13 +212,11 @@ def significance_groups(
     The result does not depend on the order of the runs.
     """
     m = measure_number(scores, measure)
-    direction = scores.measures[m].direction
     family = tukey_family(scores, m) if family is None else family
     used = common_topics(scores, m, family.places)
-    values = comparable(direction, scores.values[list(family.places), m][:, used].T)
-    tukey = tukey_hsd(values, level=1 - alpha, resamples=resamples, seed=seed)
-    means = values.mean(axis=0) if used.any() else np.full(len(family.places), np.nan)
-    order = [int(i) for i in np.argsort(-orientation(direction) * means, kind="stable")]
+    costs = scores.measures[m].direction.cost(scores.values[list(family.places), m][:, used].T)
+    tukey = tukey_hsd(costs, level=1 - alpha, resamples=resamples, seed=seed)
+    order = np.argsort(costs.sum(axis=0), kind="stable").tolist()
     letters = [""] * len(scores.runs)
     if not np.isnan(tukey.p).all():
         for place, text in zip(family.places, compact_letters(tukey.p < alpha, order), strict=True):
@@ -250,7 +224,6 @@ def significance_groups(
     return RunGroups(
         family=family,
         tukey=tukey,
-        means=means,
         letters=tuple(letters),
         order=tuple(family.places[i] for i in order),
         topics=topic_names(scores, used),
