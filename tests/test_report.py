@@ -463,13 +463,26 @@ def test_silence_does_not_win_on_the_page(tmp_path):
     assert silent[measure]["incomplete"] and not silent[measure]["best"]
     assert not silent["nDCG@10"]["incomplete"]  # a missing topic is 0 for utility
     assert [front["runs"] for front in record["fronts"]] == [["whole"]] * 3
-    assert any("incomplete" in line and "AWRF(attr='G')@10 of silent" in line for line in record["remarks"])
+    assert any("silent: incomplete for AWRF(attr='G')@10" in line for line in record["remarks"])
     page = Page((tmp_path / "out" / "index.html").read_text(encoding="utf-8"))
     assert page.text.count("listed after the complete runs and never marked best") == 1
     assert sum("data-incomplete" in cell for cell in page.all("td")) == 3
     assert "run, incomplete" in (tmp_path / "out" / "figures" / "tradeoff.svg").read_text()
     cards = page.text[page.text.index("Best by") : page.text.index("Leaderboard", page.text.index("Best by"))]
     assert cards.count("whole") == 3 and "silent" not in cards
+
+
+def test_a_count_has_no_best_run_and_no_card(sample, tmp_path):
+    place = sample.parent / "task"
+    files = [str(path) for path in sorted(place.glob("*.run"))]
+    make(place / "task.toml", files, tmp_path, "-m", "NumRet", "-m", "nDCG@10", "-m", "AWRF(attr='G')")
+    record = json.loads((tmp_path / "report.json").read_text())
+    counts = [mean for mean in record["means"] if mean["measure"] == "NumRet"]
+    assert [mean["value"] for mean in counts] == [12 * 30] * 4  # 30 documents on each of 12 topics
+    assert not any(mean["best"] for mean in counts)
+    assert record["measures"][0]["role"] == "other"
+    text = Page((tmp_path / "index.html").read_text(encoding="utf-8")).text
+    assert "Best by nDCG@10" in text and "Best by NumRet" not in text
 
 
 def test_the_status_of_a_run_is_shown_and_decides_the_family(tmp_path):

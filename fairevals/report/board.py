@@ -14,11 +14,12 @@ from fairevals.evaluation import Collection, Plan, with_components
 from fairevals.evaluation.leaderboard import best_of, ranking_of_runs
 from fairevals.evaluation.scores import Scores
 from fairevals.measures import CompositeMeasure, ExposureMeasure, Measure, parse_measure
+from fairevals.measures.base import NEUTRAL
 from fairevals.report.html import DECIMALS
 from fairevals.statistics import RunGroups, mean_interval, significance_groups, tukey_family
 from fairevals.typing import Bools, Floats
 
-UTILITY, FAIRNESS, BOTH = "utility", "fairness", "both"
+UTILITY, FAIRNESS, BOTH, OTHER = "utility", "fairness", "both", "other"
 _ROLES = {"GFR": BOTH, "EE_R": UTILITY}
 """Measures whose class does not tell: GFR combines both, EE_R is the relevance part of expected exposure."""
 
@@ -29,11 +30,13 @@ PERMUTATIONS = (1_000, 10_000)
 
 
 def role(measure: Measure) -> str:
-    """What a measure is about: utility, fairness, or both in one number.
+    """What a measure is about: utility, fairness, both in one number, or "other" for a count without direction.
 
     >>> [role(parse_measure(name)) for name in ("nDCG@10", "D_ind", "M1(attr='A')", "GF(attr='A')")]
     ['utility', 'fairness', 'both', 'fairness']
     """
+    if measure.direction == NEUTRAL:
+        return OTHER
     if measure.name in _ROLES:
         return _ROLES[measure.name]
     if isinstance(measure, CompositeMeasure):
@@ -120,10 +123,10 @@ class Board:
         return ranking_of_runs(self.scores)
 
     def winner(self, measure: int) -> int | None:
-        """The best run by a measure; None where no complete run has a value."""
+        """The best run by a measure; None where no complete run has a value, or the measure has no direction."""
         first = ranking_of_runs(self.scores, measure)[0]
         entry = self.entries[first][measure]
-        return None if entry.incomplete or math.isnan(entry.value) else first
+        return None if entry.incomplete or math.isnan(entry.cost) else first
 
     def column(self, measure: int, field: str) -> Floats:
         """One number of every run on a measure, as an array."""

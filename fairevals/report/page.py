@@ -18,6 +18,7 @@ from fairevals.report.gather import Report, drivers, tipping
 from fairevals.report.pictures import Picture
 from fairevals.report.style import data_uri, labels
 from fairevals.statistics import description
+from fairevals.statistics.pairing import orientation
 from fairevals.typing import Floats
 
 if TYPE_CHECKING:
@@ -166,7 +167,7 @@ def page_data(report: Report) -> dict[str, Any]:
             {
                 "name": str(m),
                 "arrow": m.direction.arrow,
-                "sign": 1 if m.direction.word == "higher" else -1,
+                "sign": orientation(m.direction),
                 "target": m.direction.target,
             }
             for m in scores.measures

@@ -18,7 +18,6 @@ from fairevals.statistics.pairing import (
     DEFAULT_RESAMPLES,
     ROUNDING,
     Spread,
-    mean,
     measure_number,
     run_number,
     spread_of,
@@ -107,17 +106,20 @@ def mean_interval(scores: Scores, run: int | str, measure: int | str, level: flo
     """The mean over the topics on which the run has a value, as in `Scores.mean`, with its t interval.
 
     The interval is for the values of the measure itself, also if the best value is a target. It may extend beyond the
-    range of the measure, and it includes the sampling error of the values (see `spread_of`).
+    range of the measure, and it includes the sampling error of the values (see `spread_of`). For a measure that is
+    summed over topics, all numbers are those of the sum.
     """
     r, m = run_number(scores, run), measure_number(scores, measure)
     defined = np.isfinite(scores.values[r, m])
     values = scores.values[r, m][defined]
     interval = t_interval(values, level)
+    spread = spread_of(values, scores.se[r, m][defined])
+    scale = values.size if scores.measures[m].aggregation == "sum" else 1
     return MeanInterval(
-        value=mean(values),
-        low=interval.low,
-        high=interval.high,
+        value=scores.mean(r, m).value,
+        low=scale * interval.low,
+        high=scale * interval.high,
         topics=values.size,
         undefined=topic_names(scores, ~defined),
-        spread=spread_of(values, scores.se[r, m][defined]),
+        spread=Spread(scale * spread.total, scale * spread.topics, scale * spread.sampling),
     )

@@ -40,13 +40,13 @@ def batches(total: int, cells_each: int) -> Iterator[int]:
 
 
 def orientation(direction: Direction) -> int:
-    """1 if a larger number is better, −1 if a smaller one is (lower is better, or a distance to a target).
+    """1 if a larger number is better, −1 if a smaller one is (also a distance to a target), 0 without a direction.
 
-    >>> from fairevals.measures.base import HIGHER, LOWER, near
-    >>> orientation(HIGHER), orientation(LOWER), orientation(near(0.0))
-    (1, -1, -1)
+    >>> from fairevals.measures.base import HIGHER, LOWER, NEUTRAL, near
+    >>> orientation(HIGHER), orientation(LOWER), orientation(near(0.0)), orientation(NEUTRAL)
+    (1, -1, -1, 0)
     """
-    return 1 if direction.word == "higher" else -1
+    return {"higher": 1, "none": 0}.get(direction.word, -1)
 
 
 def subtract(a: Floats, b: Floats, scale: Floats | float = 0.0) -> Floats:

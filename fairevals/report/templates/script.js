@@ -18,11 +18,12 @@
     head.classList.toggle("reversed", again);
     const sign = again ? -1 : 1;
     // In either order incomplete runs follow the complete ones, and runs without a value come last.
-    const rank = (cell) => (cell.dataset.cost === undefined ? 2 : cell.dataset.incomplete === undefined ? 0 : 1);
+    const rank = (cell) => (cell.dataset.value === undefined ? 2 : cell.dataset.incomplete === undefined ? 0 : 1);
+    const key = (cell) => Number(cell.dataset.cost ?? -cell.dataset.value);  // a count has no cost
     const rows = Array.from(body.rows).sort((a, b) => {
       if (!column) return sign * a.dataset.name.localeCompare(b.dataset.name, "en", { numeric: true });
       const [x, y] = [a.cells[column], b.cells[column]];
-      return rank(x) - rank(y) || (rank(x) < 2 ? sign * (Number(x.dataset.cost) - Number(y.dataset.cost)) : 0);
+      return rank(x) - rank(y) || (rank(x) < 2 ? sign * (key(x) - key(y)) : 0);
     });
     body.append(...rows);
   }
@@ -93,6 +94,7 @@
   const measureNames = data.measures.map((m, i) => [i, `${m.name} ${m.arrow}`]);
   const compared = (measure, value) => (measure.target === null ? value : Math.abs(value - measure.target));
   const cost = (measure, value) => (measure.sign > 0 ? -value : compared(measure, value));
+  const hasBest = (measure) => measure.sign !== 0;  // counts have no better and worse
 
   // The plane of two measures.
   const plane = $("#plane");
@@ -107,7 +109,7 @@
     plane.replaceChildren();
     if (!points.length) { make(plane, "text", { x: 30, y: 40 }, "No run has a value on both measures."); return; }
     points.forEach((p) => {
-      p.front = !p.incomplete && !points.some((q) => {
+      p.front = hasBest(a) && hasBest(b) && !p.incomplete && !points.some((q) => {
         if (q.incomplete) return false;
         const [dx, dy] = [cost(a, q.x) - cost(a, p.x), cost(b, q.y) - cost(b, p.y)];
         return dx <= 0 && dy <= 0 && (dx < 0 || dy < 0);
