@@ -59,7 +59,7 @@ def record(sample):
     return json.loads((sample / "report.json").read_text(encoding="utf-8"))
 
 
-def test_all_files_are_there(sample, record):
+def test_all_files_are_written(sample, record):
     names = {str(path.relative_to(sample)) for path in sample.rglob("*") if path.is_file()}
     assert names == {"index.html", "scores.csv", "report.json", *record["figures"]}
     assert {"figures/tradeoff.svg", "figures/topics.svg", "figures/agreement.svg"} <= names
@@ -67,7 +67,7 @@ def test_all_files_are_there(sample, record):
         assert ElementTree.parse(sample / name).getroot().tag.endswith("svg")
 
 
-def test_the_page_asks_nothing_of_anyone(page):
+def test_the_page_loads_nothing(page):
     for tag, attributes in page.elements:
         for name, value in attributes.items():
             if name in ("src", "srcset", "data", "poster", "action", "background", "href", "xlink:href"):
@@ -79,7 +79,7 @@ def test_the_page_asks_nothing_of_anyone(page):
     ]
 
 
-def test_the_policy_allows_only_what_the_page_has(sample, page):
+def test_the_content_policy_allows_only_what_the_page_has(sample, page):
     policy = next(m["content"] for m in page.all("meta") if m.get("http-equiv") == "Content-Security-Policy")
     assert "default-src 'none'" in policy and "unsafe" not in policy and "http" not in policy
     text = (sample / "index.html").read_text(encoding="utf-8")
@@ -141,7 +141,7 @@ def test_hashes_are_those_of_the_files(sample, record):
         assert "/" not in file["name"]
 
 
-def test_scores_have_a_row_a_topic_and_the_means(sample, record):
+def test_scores_have_one_row_per_topic_and_the_means(sample, record):
     with (sample / "scores.csv").open(encoding="utf-8") as file:
         rows = list(csv.DictReader(file))
     assert list(rows[0]) == ["run", "topic", "measure", "value", "se"]
@@ -167,7 +167,7 @@ def test_record_has_all_parts(record):
         assert front["runs"]
 
 
-def test_the_same_report_is_the_same_bytes(sample, tmp_path):
+def test_the_same_input_gives_the_same_bytes(sample, tmp_path):
     task, files = sample.parent / "task" / "task.toml", sorted((sample.parent / "task").glob("*.run"))
     make(task, [str(f) for f in files], tmp_path, "--baseline", "middle", "--reference", "weak")
     for path in sample.rglob("*"):
@@ -180,16 +180,16 @@ def test_hostile_names_are_text_everywhere(tmp_path):
     task, files = write_task(tmp_path / "task", HOSTILE, topics)
     assert make(task, files, tmp_path / "out") == 0
     text = (tmp_path / "out" / "index.html").read_text(encoding="utf-8")
-    found = Page(text)
-    assert len(found.all("script")) == 2  # ours, and the data
-    assert not [image for image in found.all("img") if not image["src"].startswith("data:")]
-    assert not [a for _, a in found.elements if any(name.startswith("on") for name in a)]
+    parsed = Page(text)
+    assert len(parsed.all("script")) == 2  # ours, and the data
+    assert not [image for image in parsed.all("img") if not image["src"].startswith("data:")]
+    assert not [a for _, a in parsed.elements if any(name.startswith("on") for name in a)]
     assert text.count("</script") == 2
     for name in HOSTILE:  # the tooltip of the leaderboard has all of it
-        assert name in [th.get("title") for th in found.all("th")], name[:30]
-    assert "<script>alert(1)</script>" in found.text and "{{7*7}}" in found.text
-    assert "\u202e" not in found.text and "\\u202e" in found.text
-    data = json.loads(found.scripts[0])
+        assert name in [th.get("title") for th in parsed.all("th")], name[:30]
+    assert "<script>alert(1)</script>" in parsed.text and "{{7*7}}" in parsed.text
+    assert "\u202e" not in parsed.text and "\\u202e" in parsed.text
+    data = json.loads(parsed.scripts[0])
     assert len(data["runs"]) == len(HOSTILE) and len(set(data["runs"])) == len(HOSTILE)
     assert max(map(len, data["runs"] + data["topics"])) <= 90
     record = json.loads((tmp_path / "out" / "report.json").read_text(encoding="utf-8"))
@@ -201,7 +201,7 @@ def test_hostile_names_are_text_everywhere(tmp_path):
     assert len(text) < 2_000_000
 
 
-def test_a_strangers_folder_is_left_alone(sample, tmp_path):
+def test_a_folder_of_other_files_is_not_touched(sample, tmp_path):
     task, files = sample.parent / "task" / "task.toml", [str(sample.parent / "task" / "00.run")]
     (tmp_path / "thesis.tex").write_text("mine")
     with pytest.raises(UsageError, match="not empty"):
@@ -216,7 +216,7 @@ def test_a_strangers_folder_is_left_alone(sample, tmp_path):
         REPORT.check(tmp_path / "thesis.tex")
 
 
-def test_an_earlier_report_is_replaced_and_its_figures_go(sample, tmp_path):
+def test_an_earlier_report_and_its_figures_are_replaced(sample, tmp_path):
     place = sample.parent / "task"
     files = [str(path) for path in sorted(place.glob("*.run"))]
     out = tmp_path / "out"
@@ -232,7 +232,7 @@ def test_an_earlier_report_is_replaced_and_its_figures_go(sample, tmp_path):
     assert (tmp_path / "precious.svg").exists() and (out / "notes.txt").exists()
 
 
-def test_a_failure_leaves_the_old_page_and_no_rests(tmp_path, monkeypatch):
+def test_a_failure_leaves_the_old_page_and_no_partial_files(tmp_path, monkeypatch):
     REPORT.write(
         tmp_path, {"report.json": json.dumps({"format": REPORT.format}).encode(), "index.html": b"old"}
     )
@@ -255,7 +255,7 @@ def test_a_failure_leaves_the_old_page_and_no_rests(tmp_path, monkeypatch):
     assert not list(tmp_path.rglob("*.part"))
 
 
-def test_wrong_folder_is_told_before_the_work(tmp_path):
+def test_an_unusable_folder_is_reported_before_the_work(tmp_path):
     (tmp_path / "x").write_text("")
     with pytest.raises(UsageError, match="not empty"):
         make(tmp_path / "no-such-task.toml", ["no-such.run"], tmp_path)
@@ -264,8 +264,8 @@ def test_wrong_folder_is_told_before_the_work(tmp_path):
 def test_one_run_and_one_measure_still_give_a_page(sample, tmp_path):
     place = sample.parent / "task"
     assert make(place / "task.toml", [str(place / "00.run")], tmp_path, "-m", "nDCG@10") == 0
-    found = Page((tmp_path / "index.html").read_text(encoding="utf-8"))
-    sections = [s["id"] for s in found.all("section")]
+    parsed = Page((tmp_path / "index.html").read_text(encoding="utf-8"))
+    sections = [s["id"] for s in parsed.all("section")]
     assert sections == ["leaderboard", "groups", "exposure", "remarks", "sources", "glossary"]
     assert json.loads((tmp_path / "report.json").read_text())["comparisons"] == []
 
@@ -285,11 +285,11 @@ def test_qrels_alone_are_enough(sample, tmp_path):
         str(tmp_path),
     ]
     assert run_report(parser.parse_args(args)) == 0
-    found = Page((tmp_path / "index.html").read_text(encoding="utf-8"))
-    assert "groups" not in [s["id"] for s in found.all("section")]
+    parsed = Page((tmp_path / "index.html").read_text(encoding="utf-8"))
+    assert "groups" not in [s["id"] for s in parsed.all("section")]
 
 
-def test_missing_topics_and_undefined_values_are_remarked(tmp_path):
+def test_missing_topics_and_undefined_values_are_among_the_remarks(tmp_path):
     task, files = write_task(tmp_path / "task", ["whole", "part"], ["q1", "q2", "q3"])
     lines = Path(files[1]).read_text().splitlines(keepends=True)
     Path(files[1]).write_text("".join(line for line in lines if not line.startswith("q3")))
@@ -297,13 +297,13 @@ def test_missing_topics_and_undefined_values_are_remarked(tmp_path):
     record = json.loads((tmp_path / "out" / "report.json").read_text())
     assert any("part: has nothing for 1 judged topic, such as q3" in line for line in record["remarks"])
     assert any("undefined" in line and "q3" in line for line in record["remarks"])
-    found = Page((tmp_path / "out" / "index.html").read_text(encoding="utf-8"))
+    parsed = Page((tmp_path / "out" / "index.html").read_text(encoding="utf-8"))
     for line in record["remarks"]:
-        assert line in found.text
-    assert "1 undefined" in found.text
+        assert line in parsed.text
+    assert "1 undefined" in parsed.text
 
 
-def test_sampling_error_is_shown_apart_and_warned_of(sample, tmp_path):
+def test_sampling_error_is_shown_separately_with_a_warning(sample, tmp_path):
     place = sample.parent / "task"
     files = [str(path) for path in sorted(place.glob("*.run"))]
     make(place / "task.toml", files, tmp_path / "few", "--policy", "pl", "--samples", "5")
@@ -346,17 +346,17 @@ def test_trained_policies_have_their_section(sample, tmp_path):
     place = sample.parent / "task"
     files = [str(path) for path in sorted(place.glob("*.run"))]
     make(place / "task.toml", files, tmp_path / "out", "--trained", str(tmp_path / "trained"))
-    found = Page((tmp_path / "out" / "index.html").read_text(encoding="utf-8"))
-    assert "trained" in [s["id"] for s in found.all("section")]
-    assert "<img/src=x>" in found.text
-    alt = " ".join(image["alt"] for image in found.all("img"))
+    parsed = Page((tmp_path / "out" / "index.html").read_text(encoding="utf-8"))
+    assert "trained" in [s["id"] for s in parsed.all("section")]
+    assert "<img/src=x>" in parsed.text
+    alt = " ".join(image["alt"] for image in parsed.all("img"))
     assert "from 0.9010 at λ=0 to 0.8010 at λ=10" in alt
     record = json.loads((tmp_path / "out" / "report.json").read_text())
     assert {"figures/trained-lambda.svg", "figures/trained-plane.svg"} <= set(record["figures"])
     assert "training summary" in [file["role"] for file in record["files"]]
 
 
-def test_summary_is_meant_over_seeds(tmp_path):
+def test_a_summary_is_averaged_over_seeds(tmp_path):
     write_summary(tmp_path / "trained")
     summary = read_summaries([tmp_path / "trained"])
     assert summary.utility == "nDCG(dcg='exp-log2')" and summary.disparity == "D_group"
@@ -378,14 +378,14 @@ def test_summary_is_meant_over_seeds(tmp_path):
         (None, "cannot be read"),
     ],
 )
-def test_a_wrong_summary_gets_file_and_line(tmp_path, text, message):
+def test_an_invalid_summary_is_reported_with_file_and_line(tmp_path, text, message):
     if text is not None:
         (tmp_path / "summary.csv").write_text(text)
     with pytest.raises(InputError, match=re.escape(message)):
         read_summaries([tmp_path])
 
 
-def test_unknown_baseline_or_reference_is_told(sample, tmp_path):
+def test_an_unknown_baseline_or_reference_is_an_error(sample, tmp_path):
     place = sample.parent / "task"
     for option in ("--baseline", "--reference"):
         with pytest.raises(FairevalsError, match="nobody"):
@@ -401,10 +401,10 @@ def test_pareto_front_by_hand():
 def test_the_front_respects_directions():
     values = np.array([[[0.9], [0.5], [0.4]], [[0.8], [0.1], [-0.1]], [[0.7], [0.2], [0.0]]])
     measures = tuple(map(parse_measure, ("nDCG@10", "D_ind", "DP(attr='G',protected='g')")))
-    found = board(Scores(("a", "b", "c"), measures, ("t",), values, np.full(values.shape, np.nan)))
-    assert [ranking_of_runs(found.scores, m) for m in range(3)] == [[0, 1, 2], [1, 2, 0], [2, 1, 0]]
-    assert [found.winner(m) for m in range(3)] == [0, 1, 2] and found.order == [0, 1, 2]
-    best = [[entry.best for entry in row] for row in found.entries]
+    means = board(Scores(("a", "b", "c"), measures, ("t",), values, np.full(values.shape, np.nan)))
+    assert [ranking_of_runs(means.scores, m) for m in range(3)] == [[0, 1, 2], [1, 2, 0], [2, 1, 0]]
+    assert [means.winner(m) for m in range(3)] == [0, 1, 2] and means.order == [0, 1, 2]
+    best = [[entry.best for entry in row] for row in means.entries]
     assert best == [[True, False, False], [False, True, False], [False, False, True]]
 
 
@@ -549,13 +549,13 @@ def test_drivers_and_tipping():
 
 def test_exposure_by_merit_by_hand():
     collection = load_collection(Task(), {"q": {"a": 2, "b": 1, "c": 0}})
-    _, found = run_details({"q": {"a": 1.0, "c": 2.0}}, collection, PolicySpec())
-    assert found.levels.tolist() == [0, 1, 2] and found.documents == (1, 1, 1)
-    assert found.mean == pytest.approx([1, 0, 1 / np.log2(3)])
-    assert found.slope == pytest.approx((1 + 1 / np.log2(3)) / 3)
+    _, merits = run_details({"q": {"a": 1.0, "c": 2.0}}, collection, PolicySpec())
+    assert merits.levels.tolist() == [0, 1, 2] and merits.documents == (1, 1, 1)
+    assert merits.mean == pytest.approx([1, 0, 1 / np.log2(3)])
+    assert merits.slope == pytest.approx((1 + 1 / np.log2(3)) / 3)
 
 
-def test_many_runs_stay_small_and_quick(tmp_path):
+def test_a_report_of_many_runs_stays_small(tmp_path):
     topics = [f"q{i}" for i in range(20)]
     task, files = write_task(tmp_path / "task", [f"system-{i:02}" for i in range(30)], topics)
     make(task, files, tmp_path / "out")
@@ -605,6 +605,7 @@ def test_embedded_figures_follow_the_scheme():
     assert "prefers-color-scheme:dark" in text
 
 
+@pytest.mark.slow
 def test_the_demo_writes_a_report(tmp_path):
     command = [sys.executable, "-m", "fairevals", "demo", "-o", "out"]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
@@ -624,7 +625,7 @@ def test_the_sample_report_is_small_and_names_no_folder():
     assert all("/" not in file["name"] for file in record["files"])
 
 
-def test_an_attribute_without_memberships_is_no_hindrance(tmp_path):
+def test_an_attribute_without_memberships_is_skipped(tmp_path):
     task, files = write_task(tmp_path / "task", ["a", "b"], ["q1", "q2"])
     task.write_text(task.read_text() + '[attributes.LATER]\ngroups = ["x", "y"]\n')
     assert make(task, files, tmp_path / "out", "-m", "nDCG@5") == 0
@@ -658,7 +659,7 @@ def test_a_folder_of_parquet_files_is_a_run_as_in_score(tmp_path):
     assert info["name"] == "b/" and info["sha256"] == hashlib.sha256("".join(lines).encode()).hexdigest()
 
 
-def test_undefined_shares_are_said_to_be_undefined(tmp_path):
+def test_undefined_shares_are_reported_as_undefined(tmp_path):
     task, files = write_task(tmp_path / "task", ["known", "unknown"], ["q1", "q2"])
     task.write_text(task.read_text() + 'unmapped = "skip"\n')
     Path(files[1]).write_text("q1 Q0 new 1 1 unknown\nq2 Q0 new 1 1 unknown\n")

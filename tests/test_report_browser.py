@@ -83,14 +83,15 @@ def opened(browser, report: Path, **options):
 
 @pytest.fixture
 def page(browser, report):
-    found, seen = opened(browser, report)
-    yield found
-    found.wait_for_timeout(50)
+    opened_page, seen = opened(browser, report)
+    yield opened_page
+    opened_page.wait_for_timeout(50)
     assert seen.bad == []
-    found.context.close()
+    opened_page.context.close()
 
 
-def test_it_loads_quietly_in_every_size_and_scheme(browser, report):
+@pytest.mark.slow
+def test_it_loads_without_errors_in_every_size_and_scheme(browser, report):
     for width in (1400, 400):
         for scheme in ("light", "dark"):
             page, seen = opened(
@@ -137,11 +138,11 @@ def test_sorting_orders_by_value_and_direction(page, record):
             page.locator("#board thead th").nth(2).locator("button").click()
         for turn in (1, -1):
             head.locator("button").click()
-            found = column(page, number)
-            assert dict(found) == {run: means[run, name] for run, _ in found}
-            lacks = [(run, name) in incomplete for run, _ in found]
+            shown = column(page, number)
+            assert dict(shown) == {run: means[run, name] for run, _ in shown}
+            lacks = [(run, name) in incomplete for run, _ in shown]
             assert lacks == sorted(lacks)  # incomplete runs are last in either order
-            complete = [value for (_, value), lack in zip(found, lacks, strict=True) if not lack]
+            complete = [value for (_, value), lack in zip(shown, lacks, strict=True) if not lack]
             costs = [turn * float(direction.cost(value)) for value in complete]
             assert costs == sorted(costs), (name, turn)
             words = {"higher": ("descending", "ascending"), "lower": ("ascending", "descending")}
@@ -183,7 +184,7 @@ def test_filtering_and_choosing_columns(page):
     assert page.locator("#board thead th").nth(2).is_visible()
 
 
-def test_all_of_it_works_by_keyboard(page, report):
+def test_everything_works_by_keyboard(page, report):
     page.keyboard.press("Tab")
     assert page.evaluate("document.activeElement.className") == "skip"
     page.locator("#filter").focus()
@@ -235,7 +236,7 @@ def test_bars_show_the_differences_of_the_scores(page, report, record):
     assert bar.locator("title").text_content() == bar.get_attribute("aria-label")
 
 
-def test_script_and_server_say_the_same(browser, report, page):
+def test_the_script_shows_the_same_texts_as_the_page_without_it(browser, report, page):
     plain, _ = opened(browser, report, java_script_enabled=False)
     for selector in ("#drivers tbody", "#drivers-text"):
         assert plain.locator(selector).inner_text() == page.locator(selector).inner_text()
@@ -252,10 +253,10 @@ def test_the_front_is_that_of_the_record(page, record):
     for front in record["fronts"]:
         page.locator("#plane-x").select_option(value=str(names.index(front["utility"])))
         page.locator("#plane-y").select_option(value=str(names.index(front["fairness"])))
-        found = page.evaluate(
+        front_runs = page.evaluate(
             "Array.from(document.querySelectorAll('#plane [data-front=true]')).map((g) => Number(g.dataset.run))"
         )
-        assert {runs[r] for r in found} == set(front["runs"])
+        assert {runs[r] for r in front_runs} == set(front["runs"])
         hollow = page.evaluate(
             "Array.from(document.querySelectorAll('#plane .hollow'), (g) => Number(g.dataset.run))"
         )
