@@ -117,7 +117,8 @@ def test_groups_leave_out_topics_and_runs_without_values():
     values[0, 0, 3] = np.nan
     values[1, 0, 5] = np.inf
     values[3] = np.nan
-    result = significance_groups(make_scores(values), 0, resamples=500)
+    scores = make_scores(values)
+    result = significance_groups(scores, 0, tukey_family(scores, 0, include=2), resamples=500)
     assert result.undefined == ("t3", "t5")
     assert len(result.topics) == 10
     assert result.letters[1] == "a"
@@ -198,9 +199,19 @@ def test_topics_are_those_common_to_the_family():
     scores = with_reference()
     scores.values[4, 0, :15] = np.nan
     scores.values[1, 0, 2] = np.nan
-    groups = significance_groups(scores, 0, tukey_family(scores, 0, baseline=3, references=[4]))
+    family = tukey_family(scores, 0, baseline=3, references=[4], include=0)
+    groups = significance_groups(scores, 0, family)
     assert groups.undefined == ("t2",)
     assert len(groups.topics) == 19
+
+
+def test_an_incomplete_run_cannot_take_away_the_letters_of_others():
+    scores = with_reference()
+    scores.values[1, 0, 2:] = np.nan
+    family = tukey_family(scores, 0, baseline=3, references=[4])
+    assert family.runs == ("a", "c")
+    assert ("b", "incomplete") in family.outside
+    assert len(significance_groups(scores, 0, family).topics) == 20
 
 
 def test_a_family_of_one_run_has_no_letters():

@@ -133,7 +133,7 @@ def summary_table(comparisons: Comparisons, places: int = 4) -> Table:
         mean = scores.mean(b, m)
         blanks: tuple[Cell, ...] = (None,) * (5 + len(correction))
         remark = "baseline, incomplete" if scores.incomplete[b, m] else "baseline"
-        head = f"{measure} {measure.direction.arrow}"
+        head = f"{measure} {measure.direction.arrow}".rstrip()
         rows.append((head, comparisons.baseline, mean.value, *blanks, mean.topics, remark))
         for row in comparisons.of(str(measure)):
             if row.significant:

@@ -80,7 +80,7 @@ class Comparison(Paired):
         The sign is that of the tested effect, which for Wilcoxon's test can differ from that of the mean difference.
         """
         sign = self.difference if math.isnan(self.effect) else self.effect
-        if not self.significant or not sign * orientation(self.direction):
+        if not self.significant or not sign or not orientation(self.direction):
             return ""
         return "better" if sign * orientation(self.direction) > 0 else "worse"
 

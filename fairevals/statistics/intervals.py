@@ -106,8 +106,8 @@ def mean_interval(scores: Scores, run: int | str, measure: int | str, level: flo
     """The mean over the topics on which the run has a value, as in `Scores.mean`, with its t interval.
 
     The interval is for the values of the measure itself, also if the best value is a target. It may extend beyond the
-    range of the measure, and it includes the sampling error of the values (see `spread_of`). For a measure that is
-    summed over topics, all numbers are those of the sum.
+    range of the measure, and it includes the sampling error of the values (see `spread_of`). For a measure that
+    is summed over topics, all numbers are those of the sum.
     """
     r, m = run_number(scores, run), measure_number(scores, measure)
     defined = np.isfinite(scores.values[r, m])

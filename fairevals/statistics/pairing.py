@@ -40,13 +40,19 @@ def batches(total: int, cells_each: int) -> Iterator[int]:
 
 
 def orientation(direction: Direction) -> int:
-    """1 if a larger number is better, −1 if a smaller one is (also a distance to a target), 0 without a direction.
+    """1 if a larger number is better, −1 if a smaller one is (lower is better, or a distance), 0 for neither.
 
     >>> from fairevals.measures.base import HIGHER, LOWER, NEUTRAL, near
     >>> orientation(HIGHER), orientation(LOWER), orientation(near(0.0)), orientation(NEUTRAL)
     (1, -1, -1, 0)
     """
     return {"higher": 1, "none": 0}.get(direction.word, -1)
+
+
+def costs_of(direction: Direction, values: Floats) -> Floats:
+    """The numbers that tests compare, smaller if better; the negated values of a measure without a direction."""
+    costs: Floats = direction.cost(values) if orientation(direction) else np.negative(values)
+    return costs
 
 
 def subtract(a: Floats, b: Floats, scale: Floats | float = 0.0) -> Floats:
@@ -145,7 +151,7 @@ class Paired:
     @property
     def differences(self) -> Floats:
         """Run − baseline on each common topic; of the distances to the target if the direction has one."""
-        differences: Floats = self.gains * orientation(self.direction) + 0.0  # no -0.0
+        differences: Floats = self.gains * (orientation(self.direction) or 1) + 0.0  # no -0.0
         return differences
 
     @property
@@ -156,7 +162,7 @@ class Paired:
     @property
     def wins(self) -> int:
         """The number of topics on which the run is better."""
-        return int((self.gains > 0).sum())
+        return int((self.gains * abs(orientation(self.direction)) > 0).sum())
 
     @property
     def ties(self) -> int:
@@ -166,7 +172,7 @@ class Paired:
     @property
     def losses(self) -> int:
         """The number of topics on which the run is worse."""
-        return int((self.gains < 0).sum())
+        return int((self.gains * abs(orientation(self.direction)) < 0).sum())
 
     def driving(self, count: int = 10) -> tuple[tuple[str, float], ...]:
         """(topic, gain) of the `count` topics with the largest differences, largest first."""
@@ -228,7 +234,7 @@ def pair(
         used &= topics
     first, second = first[used], second[used]
     scale = np.maximum(np.abs(first), np.abs(second))
-    gains = subtract(direction.cost(second), direction.cost(first), scale)
+    gains = subtract(costs_of(direction, second), costs_of(direction, first), scale)
     return Paired(
         measure=str(scores.measures[m]),
         direction=direction,

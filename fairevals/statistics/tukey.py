@@ -16,6 +16,7 @@ from fairevals.statistics.pairing import (
     abridged,
     batches,
     common_topics,
+    costs_of,
     measure_number,
     run_number,
     subtract,
@@ -57,10 +58,13 @@ def tukey_family(
 
     Runs with the status baseline or reference stay outside, as do the run named as `baseline` and those named as
     `references`. The test permutes the values of all runs of the family, so a run far below the others (a random
-    order, say) widens the differences that chance explains, and hides differences among the others. `include` names a
-    run that is in the family whatever its status.
+    order, say) widens the differences that chance explains, and hides differences among the others. Incomplete runs
+    stay outside too where two complete ones are left: the test uses common topics, and a run with values on few
+    of them would take the others' differences away. `include` names the baseline of a comparison: it is in the family
+    in any case, and so are incomplete runs, since each is compared with it.
     """
-    values = scores.values[:, measure_number(scores, measure)]
+    m = measure_number(scores, measure)
+    values = scores.values[:, m]
     statuses = {r: scores.status(r) for r in range(len(values))}
     statuses |= {run_number(scores, run): "reference" for run in references}
     if baseline is not None:
@@ -69,6 +73,9 @@ def tukey_family(
         statuses.pop(run_number(scores, include))
     reasons = dict.fromkeys(np.flatnonzero(~np.isfinite(values).any(axis=1)).tolist(), "no value")
     reasons |= {r: status for r, status in statuses.items() if status in ("baseline", "reference")}
+    lacking = [r for r in np.flatnonzero(scores.incomplete[:, m]).tolist() if r not in reasons]
+    if include is None and len(values) - len(reasons) - len(lacking) >= 2:
+        reasons |= dict.fromkeys(lacking, "incomplete")
     by_name = sorted(range(len(values)), key=lambda r: scores.runs[r])
     places = tuple(r for r in by_name if r not in reasons)
     outside = tuple((scores.runs[r], reasons[r]) for r in by_name if r in reasons)
@@ -214,7 +221,7 @@ def significance_groups(
     m = measure_number(scores, measure)
     family = tukey_family(scores, m) if family is None else family
     used = common_topics(scores, m, family.places)
-    costs = scores.measures[m].direction.cost(scores.values[list(family.places), m][:, used].T)
+    costs = costs_of(scores.measures[m].direction, scores.values[list(family.places), m][:, used].T)
     tukey = tukey_hsd(costs, level=1 - alpha, resamples=resamples, seed=seed)
     order = np.argsort(costs.sum(axis=0), kind="stable").tolist()
     letters = [""] * len(scores.runs)
