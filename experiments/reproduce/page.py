@@ -7,9 +7,8 @@ from collections.abc import Mapping
 from experiments.reproduce.parts import AGREES, DISAGREES, Reproduction
 from fairevals.errors import escape
 from fairevals.io.out import Cell
-from fairevals.report.html import content_policy, environment, own_text
+from fairevals.report.html import content_policy, environment, format_number, own_text
 from fairevals.report.style import data_uri
-from fairevals.report.words import number
 
 _OWN = """
 .verdict { font-weight: 600; white-space: nowrap; }
@@ -40,7 +39,7 @@ def page(found: Reproduction, versions: Mapping[str, str]) -> bytes:
 
 def _cell(value: Cell) -> str:
     if isinstance(value, float):
-        return number(value)
+        return format_number(value)
     return "–" if value is None else str(escape(str(value), 200))
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar
 
 from fairevals.io.out import Table
-from fairevals.report.style import rendered
+from fairevals.report.style import figure_bytes
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -99,7 +99,7 @@ class Drawing:
     @classmethod
     def of(cls, name: str, figure: Figure, alt: str, caption: str) -> Drawing:
         """Draw it."""
-        return cls(name, rendered(figure), rendered(figure, "png"), alt, caption)
+        return cls(name, figure_bytes(figure), figure_bytes(figure, "png"), alt, caption)
 
 
 @dataclass(frozen=True)

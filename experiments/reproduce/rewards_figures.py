@@ -22,8 +22,8 @@ from experiments.reproduce.rewards_points import (
 )
 from experiments.reproduce.rewards_topics import MEASURES
 from fairevals.io.out import Table
+from fairevals.report.html import format_number
 from fairevals.report.style import COLOURS, INK, MARKERS, band, styled
-from fairevals.report.words import number
 from fairevals.training import Dataset
 
 if TYPE_CHECKING:
@@ -38,7 +38,11 @@ def methods_table(scored: Sequence[Scored]) -> Table:
 
     def cell(method: str, measure: str) -> str:
         mean, deviation = mean_and_deviation(over_seeds(scored, method, measure).mean(axis=1))
-        return number(mean, 3) if np.isnan(deviation) else f"{number(mean, 3)} ± {number(deviation, 3)}"
+        return (
+            format_number(mean, 3)
+            if np.isnan(deviation)
+            else f"{format_number(mean, 3)} ± {format_number(deviation, 3)}"
+        )
 
     return Table(
         ("method", *MEASURES),

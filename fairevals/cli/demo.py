@@ -29,8 +29,7 @@ def run(args: argparse.Namespace) -> int:
     from fairevals.evaluation import Plan, leaderboard, load_collection
     from fairevals.io.out import render
     from fairevals.report.gather import ReportOptions, gather
-    from fairevals.report.record import REPORT
-    from fairevals.report.write import write_report
+    from fairevals.report.write import REPORT, write_report
 
     out = Path(args.output)
     REPORT.check(out)

@@ -76,7 +76,7 @@ def run(args: argparse.Namespace) -> int:
         ]
         table = Table(("topic", "doc", "exposure", "se", "merit", "target"), tuple(map(astuple, docs)))
         if args.figure:
-            from fairevals.report.exposure import exposure_against_merit
+            from fairevals.report.figures import exposure_against_merit
 
             figure = exposure_against_merit(docs, Path(args.run_file).name, str(question.model()))
     else:
@@ -85,7 +85,7 @@ def run(args: argparse.Namespace) -> int:
         columns = ("topic", "attribute", "group", "exposure", "se", "share", "target", "merit")
         table = Table(columns, tuple(map(astuple, groups)))
         if args.figure:
-            from fairevals.report.exposure import group_share_against_target
+            from fairevals.report.figures import group_share_against_target
 
             figure = group_share_against_target(groups, Path(args.run_file).name)
     common.emit_table(table, args)

@@ -87,8 +87,8 @@ def run(args: argparse.Namespace) -> int:
     """Read, train, write, and print what was reached."""
     from fairevals.errors import UsageError, escape, pluralize
     from fairevals.io.tables import names
-    from fairevals.report.learning import learning_figure
     from fairevals.report.style import save
+    from fairevals.report.training import learning_figure
     from fairevals.training import sweep, write_results
     from fairevals.training.outputs import check_folder
     from fairevals.training.settings import Settings
@@ -186,7 +186,7 @@ def _table(rows: list[SummaryRow], split: str) -> str:
     """Marked as a leaderboard is, but in the order of the sweep: by λ and seed."""
     from fairevals.evaluation.leaderboard import best_of, with_se
     from fairevals.io.out import Table, render
-    from fairevals.report.trained import direction_of
+    from fairevals.report.training import direction_of
 
     found = {(row.policy, row.measure): row for row in rows if row.split == split}
     policies, measures = (list(dict.fromkeys(names)) for names in zip(*found, strict=True))
