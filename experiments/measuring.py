@@ -19,12 +19,11 @@ from fairevals.measures.disparity import TIE, group_means
 from fairevals.policy.plackett_luce import PlackettLuce
 from fairevals.training import Dataset, Settings, Standardiser, TrainedPolicy, make_model
 from fairevals.training.data import no_groups
-from fairevals.training.disparities import group_with_gradient
 from fairevals.typing import Floats
 
 NDCG = "nDCG(dcg='exp-log2')"
 """Over the whole list with gain 2^g − 1, as in the papers."""
-D_GROUP = "D_group(attr='GROUP')"
+D_GROUP, D_GROUP_PUBLISHED = "D_group(attr='GROUP')", "D_group(attr='GROUP',ties='first')"
 
 
 @dataclass(frozen=True)
@@ -50,14 +49,16 @@ def measure_policy(policy: TrainedPolicy, data: Dataset) -> Outcome:
 def measure_exposure(exposure: Floats, data: Dataset) -> Outcome:
     """The same from expected exposures (topics, documents)."""
     view = _view(exposure, data)
-    published = group_with_gradient(exposure, view.grades, view.attribute("GROUP").membership, "first")[0]
-    return Outcome(_mean(NDCG, view), _mean(D_GROUP, view), float(published.mean()))
+    ndcg, package, published = (_values(name, view) for name in (NDCG, D_GROUP, D_GROUP_PUBLISHED))
+    return Outcome(
+        float(np.nanmean(ndcg)), float(np.nanmean(package)), float(np.nan_to_num(published).mean())
+    )
 
 
-def _mean(name: str, view: Exposed) -> float:
+def _values(name: str, view: Exposed) -> Floats:
     measure = parse_measure(name)
     assert isinstance(measure, LinearMeasure | ExposureMeasure)
-    return float(np.nanmean(measure.of_exposure(view)))
+    return measure.of_exposure(view)
 
 
 def exposures(policy: TrainedPolicy, data: Dataset) -> Floats:
@@ -88,7 +89,8 @@ def _view(exposure: Floats, data: Dataset) -> Exposed:
         max_grade=block.max_grade,
         attributes={"GROUP": attribute},
         exposure=exposure,
-        retrieved=block.present,
+        candidates=block.present,
+        judged=block.present,
     )
 
 

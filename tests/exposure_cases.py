@@ -42,7 +42,8 @@ def one_topic(seed: int, n: int, groups: int = 3, kind: str = "mixed", real: boo
         max_grade=3.0,
         attributes={"A": attribute},
         exposure=exposure[None],
-        retrieved=retrieved[None],
+        candidates=np.ones((1, n), bool),
+        judged=np.ones((1, n), bool),
     )
 
 
@@ -79,7 +80,8 @@ def stack(blocks: list[Exposed], width: int) -> Exposed:
         max_grade=3.0,
         attributes={"A": attribute},
         exposure=together("exposure"),
-        retrieved=together("retrieved"),
+        candidates=together("candidates"),
+        judged=together("judged"),
     )
 
 

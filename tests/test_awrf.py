@@ -73,7 +73,7 @@ def test_batches_and_padding_change_nothing(base):
 def test_m1_is_the_product_of_its_parts():
     measure = M1(attr="A", attention="rbp(0.8)", base="e", dcg="exp-log2", cutoff=7)
     ndcg, awrf = measure.parts()
-    assert ndcg == NDCG(dcg="exp-log2", cutoff=7)
+    assert ndcg == NDCG(dcg="exp-log2", attention="rbp(0.8)", cutoff=7)
     assert awrf == AWRF(attr="A", attention="rbp(0.8)", base="e", cutoff=7)
     values = np.array([0.5, np.nan, 0.5]), np.array([0.8, 0.8, np.nan])
     np.testing.assert_array_equal(measure.combine(values), [0.4, np.nan, np.nan])

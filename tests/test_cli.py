@@ -246,7 +246,7 @@ class TestErrors:
             (("scor",), 2, "unknown command 'scor'; known are score"),
             (("score", "good.run"), 2, "give --task T.toml or --qrels Q"),
             ((*SCORE, "-m", "nDGC"), 2, "unknown measure 'nDGC'"),
-            ((*SCORE, "-m", "nDCG(x=1)"), 2, "nDCG has no parameter 'x' (it takes dcg)"),
+            ((*SCORE, "-m", "nDCG(x=1)"), 2, "nDCG has no parameter 'x' (it takes attention, dcg)"),
             ((*SCORE, "-m", "P"), 2, "P needs a cutoff, such as P@10"),
             ((*SCORE, "-m", "iRBU(phi=2)"), 2, "phi=2 is not a possible value"),
             ((*SCORE, "-m", "GF(attr='X')"), 2, "there is no attribute 'X' (the task has no attributes)"),

@@ -56,7 +56,9 @@ def random_view(rng, lead=(6,), ranks=12, kind="soft", skipped=0.0):
         target = rng.dirichlet(np.ones(groups), applies_to)
         target[0] = np.eye(groups)[0]
         applies = np.ones(applies_to, bool) if name == "A" else rng.random(applies_to) < 0.6
-        attributes[name] = attribute(membership, target, applies, weight=weight, divergence=divergence)
+        attributes[name] = attribute(
+            membership, target, applies, weight=weight, divergence=divergence, ordinal=name != "B"
+        )
     # Many a 0, and the first rank among them, so that a rank is undefined without consequence.
     grades = rng.choice([0, 0, 1, 2, 3], (*lead, ranks))
     return view(grades, attributes, 3, 0.7)
@@ -90,16 +92,17 @@ def slow_stops(grades, max_grade, cutoff):
 
 
 def slow_gf(grades, max_grade, membership, target, name, cutoff):
-    total, rows = 0.0, []
+    total, rows, unknown = 0.0, [], 0.0
     for row, weight in zip(membership, slow_stops(grades, max_grade, cutoff), strict=False):
         if any(row):
             rows.append(row)
         if weight > 0:
             if not rows:
-                return nan
+                unknown += weight
+                continue
             mean = [sum(column) / len(rows) for column in zip(*rows, strict=True)]
             total += weight * (1 - slow_divergence(name, mean, target))
-    return total
+    return total / (1 - unknown) if rows or not unknown else nan
 
 
 def slow_gfr(ranked, index, util, phi, div, cutoff):
@@ -113,7 +116,8 @@ def slow_gfr(ranked, index, util, phi, div, cutoff):
         topic = (index[0], *(0 for _ in index[1:]))
         if a.applies[topic]:
             membership, target = a.membership[index].tolist(), a.target[topic].tolist()
-            gf = slow_gf(grades, ranked.max_grade, membership, target, div or a.divergence, cutoff)
+            name = div if div and a.ordinal else a.divergence
+            gf = slow_gf(grades, ranked.max_grade, membership, target, name, cutoff)
             total, weights = total + a.weight * gf, weights + a.weight
     return total / weights
 
@@ -125,6 +129,7 @@ shapes = pytest.mark.parametrize(
         ((6,), "soft", 0.0),
         ((6,), "soft", 0.4),
         ((6, 5), "soft", 0.3),
+        ((6, 5), "soft", 0.8),
         ((6, 5), "hard", 0.0),
     ],
 )
@@ -168,7 +173,7 @@ def test_gfr_is_the_slow_loop(lead, kind, skipped, cutoff, util):
 
 def test_the_random_views_have_both_defined_and_undefined_topics():
     """Else the two tests above would say less than they seem to."""
-    values = GFR().of_ranking(random_view(np.random.default_rng(1), (6, 5), skipped=0.3))
+    values = GFR().of_ranking(random_view(np.random.default_rng(1), (6, 5), skipped=0.8))
     assert 0 < np.count_nonzero(np.isnan(values)) < values.size
 
 
@@ -211,15 +216,24 @@ def test_mean_membership_leaves_out_rows_of_zeros():
     np.testing.assert_array_equal(mean_membership_along_ranks(rows), expected)
 
 
-def test_undefined_mean_matters_only_where_somebody_stops():
+def test_users_who_stop_before_anything_is_known_are_left_out():
+    """w = 1/4 at rank 1, where nothing is known; 3/16 and 27/64 behind it are then 1/4 and 9/16 of the rest."""
     rows = [[0, 0], [1, 0], [0, 1]]
     assert GF(attr="A").of_ranking(view([0, 1, 2], {"A": attribute(rows)})) > 0
-    assert isnan(GF(attr="A").of_ranking(view([1, 1, 2], {"A": attribute(rows)})))
-    assert isnan(GFR().of_ranking(view([1, 1, 2], {"A": attribute(rows)})))
+    ranked = view([1, 1, 2], {"A": attribute(rows)})
+    first = 1 - slow_divergence("JSD", [1, 0], [0.5, 0.5])
+    assert float(GF(attr="A").of_ranking(ranked)) == pytest.approx(first / 4 + 9 / 16)
+
+
+def test_undefined_only_where_users_stop_and_nothing_is_known():
+    rows = [[0, 0], [0, 0], [0, 1]]
+    assert isnan(GF(attr="A", cutoff=2).of_ranking(view([1, 1, 2], {"A": attribute(rows)})))
+    assert isnan(GFR(cutoff=2).of_ranking(view([1, 1, 2], {"A": attribute(rows)})))
+    assert GF(attr="A", cutoff=2).of_ranking(view([0, 0, 2], {"A": attribute(rows)})) == 0
     # Of no weight, or not applying: it does not spoil the mean of the others.
     for without in ({"weight": 0.0}, {"applies": False}):
         ranked = view([1, 1, 2], {"A": attribute(rows, **without)})
-        assert GFR().of_ranking(ranked) == ERR().of_ranking(ranked)
+        assert GFR(cutoff=2).of_ranking(ranked) == ERR(cutoff=2).of_ranking(ranked)
 
 
 def test_without_relevant_documents_it_is_zero_not_fair():
@@ -392,8 +406,8 @@ def test_declarations():
 @pytest.mark.parametrize(
     ("make", "says"),
     [
-        (lambda: GF(), r"^GF needs attr='…'$"),
-        (lambda: GF(attr=""), "GF needs attr"),
+        (lambda: GF(), r"^GF requires attr='…' \(the attribute's name\)$"),
+        (lambda: GF(attr=""), "GF: attr="),
         (lambda: GF(attr=3), "attr=3"),
         (lambda: GF(attr="A", div="KLD"), "'KLD'.*'JSD'"),
         (lambda: GFR(util="nDCG"), "'nDCG'.*'ERR', 'iRBU'"),
@@ -410,12 +424,13 @@ def test_wrong_parameters_are_named(make, says):
 def test_components_are_what_the_mean_is_of():
     ranked = random_view(np.random.default_rng(19))
     measure = GFR(util="iRBU", phi=0.9, div="NMD", cutoff=7)
-    components = measure.components(ranked.attributes)
+    components = measure.components({name: a.ordinal for name, a in ranked.attributes.items()})
     assert components == (
         IRBU(phi=0.9, cutoff=7),
-        *(GF(attr=name, div="NMD", cutoff=7) for name in ("B", "A", "C")),
+        GF(attr="B", cutoff=7),  # nominal: keeps its own divergence
+        *(GF(attr=name, div="NMD", cutoff=7) for name in ("A", "C")),
     )
     weights = [0.7, *(np.where(a.applies, a.weight, 0.0) for a in ranked.attributes.values())]
     mean = weighted_mean([c.of_ranking(ranked) for c in components], weights)
     np.testing.assert_allclose(measure.of_ranking(ranked), mean, rtol=1e-14)
-    assert GFR(cutoff=3).components([]) == (ERR(cutoff=3),)
+    assert GFR(cutoff=3).components({}) == (ERR(cutoff=3),)

@@ -62,8 +62,7 @@ def test_only_utility_and_group_fairness_are_0_on_missing_topics():
 def test_wrong_measures_are_usage_errors(text, says):
     with pytest.raises(UsageError) as error:
         measure = parse_measure(text)
-        measure.attention  # noqa: B018 -- P says that it needs a cutoff when it is asked for its weights
-        measure._cutoff()
+        measure.depth  # noqa: B018 -- P says that it needs a cutoff when it is asked how deep it looks
     assert says in str(error.value)
 
 

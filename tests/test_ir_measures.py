@@ -280,7 +280,7 @@ def test_contexts_nest_and_end():
     ("wrong", "message"),
     [
         ("GF(atr='SEX')", "GF has no parameter 'atr' .it takes cutoff, attr, div"),
-        ("GF@20", "GF needs attr="),
+        ("GF@20", "GF requires attr="),
         ("iRBU(phi=2)", "phi=2 is not a possible value"),
     ],
 )

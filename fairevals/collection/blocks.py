@@ -10,7 +10,7 @@ import numpy as np
 from fairevals.collection.groups import Attribute
 from fairevals.collection.qrels import Qrels, in_order
 from fairevals.collection.run import Run
-from fairevals.collection.views import AttributeView, Ranked
+from fairevals.collection.views import AttributeView, Exposed, Ranked
 from fairevals.errors import InputError, Place, escape
 from fairevals.ids import Ids, keys
 from fairevals.typing import Bools, Floats, Ints
@@ -43,6 +43,8 @@ class Block:
     """(topics, samples, ranks) of sampled rankings as cell numbers, −1 for padding; None where there is only one."""
     max_grade: float
     utility_weight: float = 1.0
+    candidates: str = "judged"
+    """Which documents means over a group are taken over: "judged", or "retrieved" (judged or retrieved)."""
     attributes: Mapping[str, AttributeView] = field(default_factory=dict)
 
     @property
@@ -54,6 +56,21 @@ class Block:
     def grades(self) -> Floats:
         """Grades as measures take them: unjudged and negative are 0."""
         return np.fmax(self.raw_grades, 0.0)
+
+    def exposed(self, exposure: Floats) -> Exposed:
+        """The documents with the given exposures (topics, documents)."""
+        judged = ~np.isnan(self.raw_grades)
+        return Exposed(
+            grades=self.grades,
+            present=self.present,
+            ideal=self.ideal,
+            max_grade=self.max_grade,
+            attributes=self.attributes,
+            utility_weight=self.utility_weight,
+            exposure=exposure,
+            candidates=judged if self.candidates == "judged" else self.present,
+            judged=judged,
+        )
 
     def ranked(self, depth: int | None = None) -> Ranked:
         """The one ranking of each topic."""

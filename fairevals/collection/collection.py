@@ -35,6 +35,16 @@ class Collection:
         """All attributes, loaded or not."""
         return tuple(dict.fromkeys([*self.task.attributes, *self.groups]))
 
+    @property
+    def ordinal(self) -> dict[str, bool]:
+        """Whether each attribute, loaded or not, is ordinal."""
+        specs = {name: spec.kind == "ordinal" for name, spec in self.task.attributes.items()}
+        given = {
+            name: getattr(getattr(a, "spec", None), "kind", "") == "ordinal"
+            for name, a in self.groups.items()
+        }
+        return {**specs, **given}
+
     def with_attributes(self, names: Iterable[str]) -> Collection:
         """The same with these attributes loaded."""
         loaded = {

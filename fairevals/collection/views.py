@@ -79,9 +79,15 @@ class Ranked(View):
 
 @dataclass(frozen=True)
 class Exposed(View):
-    """Documents (retrieved or judged) of each topic with their expected exposure; nothing here is in rank order."""
+    """Documents (retrieved or judged) of each topic with their expected exposure, in no particular order."""
 
     exposure: Floats = field(default_factory=lambda: np.zeros((0, 0)))
-    """(topics, documents); 0 for padding and for what was not retrieved."""
-    retrieved: Bools = field(default_factory=lambda: np.zeros((0, 0), bool))
-    """(topics, documents): whether the run has the document."""
+    """(topics, documents); 0 for padding and for documents that were not retrieved."""
+    candidates: Bools = field(default_factory=lambda: np.zeros((0, 0), bool))
+    """(topics, documents): whether a document counts in the means over a group's documents."""
+    judged: Bools = field(default_factory=lambda: np.zeros((0, 0), bool))
+    """(topics, documents): whether the qrels have the document."""
+
+    def candidate_membership(self, name: str) -> Floats:
+        """Memberships (topics, documents, groups) in an attribute, 0 for documents that are not candidates."""
+        return self.attribute(name).membership * self.candidates[..., None]

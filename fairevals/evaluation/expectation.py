@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
 
-from fairevals.attention import parse_attention
-from fairevals.collection import Exposed, Ranked
+from fairevals.collection import Ranked
 from fairevals.collection.blocks import Block
 from fairevals.evaluation.prepare import parts_of
 from fairevals.measures import (
@@ -18,6 +16,7 @@ from fairevals.measures import (
     Measure,
     RankingMeasure,
 )
+from fairevals.measures.base import divide, rank_sum
 from fairevals.policy.estimate import Estimate
 from fairevals.policy.policies import (
     Exposure,
@@ -26,10 +25,6 @@ from fairevals.policy.policies import (
     jackknife,
 )
 from fairevals.typing import Bools, Floats
-
-if TYPE_CHECKING:
-    pass
-
 
 CELLS_OF_SAMPLES = 1 << 22
 """How many (topic, sample, rank, group) cells are looked at together, at most."""
@@ -75,29 +70,15 @@ def _of_exposure(
     block: Block,
     known: dict[tuple[str, int | None], Exposure],
 ) -> Estimate:
-    attention = parse_attention(measure.attention)
-    key = (str(attention), measure.cutoff)
+    key = (str(measure.attention_model), measure.cutoff)
     if key not in known:
-        known[key] = policy.exposure(block, attention, measure.cutoff)
+        known[key] = policy.exposure(block, measure.attention_model, measure.cutoff)
     exposure = known[key]
-    value = measure.of_exposure(_exposed(block, exposure.value))
+    value = measure.of_exposure(block.exposed(exposure.value))
     if exposure.left_out is None:
         return Estimate(value)
-    without = np.stack([measure.of_exposure(_exposed(block, each)) for each in exposure.left_out])
+    without = np.stack([measure.of_exposure(block.exposed(each)) for each in exposure.left_out])
     return jackknife(value, without)
-
-
-def _exposed(block: Block, exposure: Floats) -> Exposed:
-    return Exposed(
-        grades=block.grades,
-        present=block.present,
-        ideal=block.ideal,
-        max_grade=block.max_grade,
-        attributes=block.attributes,
-        utility_weight=block.utility_weight,
-        exposure=exposure,
-        retrieved=block.scores > -np.inf,
-    )
 
 
 def _of_rankings(measures: Mapping[str, RankingMeasure], policy: Policy, block: Block) -> dict[str, Estimate]:
@@ -123,18 +104,21 @@ def _of_rankings(measures: Mapping[str, RankingMeasure], policy: Policy, block: 
 
 
 def _sample_mean(values: Floats, counts: Bools, sampled: bool) -> Estimate:
-    """Mean over the samples that count, (topics, samples) → (topics,), and its standard error if they were drawn."""
-    # A topic without any ranking: all its (empty) samples say what the measure is worth on nothing.
-    counts = counts | ~counts.any(axis=1, keepdims=True)
-    count = np.maximum(counts.sum(axis=1), 1)
-    values = np.where(counts, values, 0.0)
-    mean = np.cumsum(values, axis=1)[:, -1] / count if values.shape[1] else np.zeros(values.shape[0])
+    """Mean (topics,) over the samples (topics, samples) that count, and its standard error if they were drawn.
+
+    A ranking on which the measure is undefined is left out: whether the mean is defined must not depend on whether
+    a rare ranking happens to be drawn.
+    """
+    # A topic without any ranking: its empty samples have the value of the measure on an empty ranking.
+    counts = (counts | ~counts.any(axis=1, keepdims=True)) & ~np.isnan(values)
+    count = counts.sum(axis=1)
+    mean = divide(rank_sum(np.where(counts, values, 0.0)), count, count > 0)
     if not sampled:
         return Estimate(mean)
     spread = np.where(counts, values - mean[:, None], 0.0) ** 2
     with np.errstate(invalid="ignore", divide="ignore"):
         variance = spread.sum(axis=1) / (count - 1)
-    return Estimate(mean, np.sqrt(variance / count))
+        return Estimate(mean, np.sqrt(variance / count))
 
 
 def _settle_missing(measure: Measure, block: Block, estimate: Estimate) -> Estimate:

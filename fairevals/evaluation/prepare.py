@@ -66,7 +66,7 @@ def with_components(plan: Plan, collection: Collection) -> Plan:
         if isinstance(measure, CompositeMeasure):
             asked.extend(measure.parts())
         elif hasattr(measure, "components"):
-            asked.extend(measure.components(collection.attribute_names))
+            asked.extend(measure.components(collection.ordinal))
     return Plan.of(collection, asked, plan.policy)
 
 

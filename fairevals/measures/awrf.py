@@ -8,10 +8,20 @@ from dataclasses import dataclass
 import numpy as np
 
 from fairevals.collection import Exposed
-from fairevals.measures.base import HIGHER, CompositeMeasure, ExposureMeasure, Measure, named, param
+from fairevals.measures.base import (
+    HIGHER,
+    CompositeMeasure,
+    ExposureMeasure,
+    Measure,
+    attention_param,
+    divide,
+    named,
+    param,
+    rank_sum,
+)
 from fairevals.measures.divergences import jensen_shannon_divergence
 from fairevals.measures.expected_exposure import group_sums
-from fairevals.measures.iaa import shares
+from fairevals.measures.iaa import shares_of_sum
 from fairevals.measures.ndcg import NDCG
 from fairevals.typing import Floats
 
@@ -21,8 +31,8 @@ def attention_weighted_rank_fairness(
 ) -> Floats:
     """AWRF = 1 − JSD(exposure share of groups, target).
 
-    `exposure` is (…, document), `membership` (…, document, group), `target` (…, group). Documents of which
-    nothing is said take no part in the shares. NaN where no group has exposure. With base 2 it lies in
+    `exposure` is (…, document), `membership` (…, document, group), `target` (…, group). Documents without
+    membership take no part in the shares. NaN where no group has exposure. With base 2 it lies in
     [0, 1]; with base e, as in TREC 2021's and 2022's code, JSD is at most ln 2 and AWRF at least 1 − ln 2 ≈
     0.307. See Sapiezynski et al., WWW Companion 2019; Ekstrand et al., TREC 2021.
 
@@ -33,7 +43,7 @@ def attention_weighted_rank_fairness(
     >>> round(float(worst), 4)
     0.3069
     """
-    divergence = jensen_shannon_divergence(shares(group_sums(exposure, membership)), target)
+    divergence = jensen_shannon_divergence(shares_of_sum(group_sums(exposure, membership)), target)
     return 1 - divergence * (math.log(2) if base == "e" else 1.0)
 
 
@@ -68,13 +78,26 @@ class AWRF(ExposureMeasure):
         )
         return np.where(attribute.applies, value, np.nan)
 
+    def gradient(self, exposed: Exposed) -> Floats:
+        """∂AWRF/∂ε. The slope at a share of 0 is infinite: shares below 1e-12 have the slope there."""
+        attribute = exposed.attribute(self.attr)
+        sums = group_sums(exposed.exposure, attribute.membership)
+        total = rank_sum(sums)[..., None]
+        share = np.maximum(shares_of_sum(sums), 1e-12)
+        # ∂JSD/∂share = log2(share/mean)/2, and ∂share_g/∂sum_h = ([g = h] − share_g)/total.
+        slope = np.log2(2 * share / (share + attribute.target)) / 2
+        slope = -(slope - rank_sum(share * slope)[..., None]) * (math.log(2) if self.base == "e" else 1.0)
+        defined = (total > 0) & attribute.applies[..., None] & ~np.isnan(slope)
+        by_group = divide(slope, total, defined, otherwise=0.0)
+        return rank_sum(attribute.membership * by_group[..., None, :])
+
 
 @dataclass(frozen=True)
 class M1(CompositeMeasure):
     """TREC Fair Ranking's score of a ranking: nDCG times AWRF, at one cutoff.
 
-    Undefined where either is. nDCG is this package's, with discount 1/log2(1+k); `attention` is AWRF's only.
-    TREC's own numbers discount both by `trecfair`, with grades of 0 and 1, and base e.
+    Undefined where either is. `attention` discounts the ranks of both. TREC's own numbers have
+    attention='trecfair', grades of 0 and 1, and base e.
 
     >>> str(M1(attr="SEX", attention="trecfair", base="e", cutoff=20))
     "M1(attr='SEX',base='e',attention='trecfair')@20"
@@ -87,18 +110,18 @@ class M1(CompositeMeasure):
     attributes = "one"
 
     attr: str = param(None, "the attribute's name", check=named)
-    attention: str | tuple[float, ...] = param("log2", "attention model of AWRF", check=bool)
+    attention: str | tuple[float, ...] = attention_param("attention model of both, such as 'trecfair'")
     base: str = param("2", "base of AWRF's logarithm", choices=("2", "e"))
     dcg: str = param("log2", "gain of a grade in nDCG: g, or 2^g−1", choices=("log2", "exp-log2"))
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        self.parts()  # an attention that cannot be read is said here
+        self.parts()  # an attention that cannot be parsed is an error now
 
     def parts(self) -> tuple[Measure, ...]:
         """NDCG and AWRF at this cutoff."""
         return (
-            NDCG(dcg=self.dcg, cutoff=self.cutoff),
+            NDCG(dcg=self.dcg, attention=self.attention, cutoff=self.cutoff),
             AWRF(attr=self.attr, attention=self.attention, base=self.base, cutoff=self.cutoff),
         )
 

@@ -13,14 +13,15 @@ import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, ClassVar, Self
 
 import numpy as np
 
 from fairevals.attention import Attention, parse_attention
-from fairevals.collection import Exposed, Ranked
+from fairevals.collection import Exposed, Ranked, View
 from fairevals.errors import UsageError, escape
-from fairevals.typing import Array, Floats
+from fairevals.typing import Array, Bools, Floats
 
 
 @dataclass(frozen=True)
@@ -102,6 +103,8 @@ class Measure(ABC):
     """Which attributes it needs: "none", "one" (its parameter `attr`), or "all" that apply to a topic."""
     missing: ClassVar[float] = float("nan")
     """Its value on a judged topic that a run leaves out: 0 for utility, GF and GFR; undefined for the rest."""
+    uses_candidates: ClassVar[bool] = False
+    """Whether it takes means over a group's candidates, so that exposure of other documents is invisible to it."""
 
     cutoff: int | None = field(default=None, kw_only=True)
 
@@ -112,6 +115,8 @@ class Measure(ABC):
                 wanted = (
                     f" (one of {', '.join(map(repr, choices))})" if choices else f" ({f.metadata['meaning']})"
                 )
+                if value is None:
+                    raise UsageError(f"{self.name} requires {f.name}='…'{wanted}")
                 raise UsageError(
                     f"{self.name}: {f.name}={escape(repr(value))} is not a possible value{wanted}"
                 )
@@ -167,40 +172,77 @@ class RankingMeasure(Measure):
         """The value for each leading index (topics, or topics × samples); NaN where undefined."""
 
 
-class LinearMeasure(RankingMeasure):
-    """A ranking measure that is Σ_k attention_k · gain(document at k) / normaliser.
+def attention_param(meaning: str = "attention model, such as 'log2' or 'rbp(0.8)'") -> Any:
+    """The declaration of the parameter `attention`, the same in every measure that has it."""
+    return param("log2", meaning, check=bool)
 
-    Its expectation under any policy is then Σ_d exposure(d) · gain(d) / normaliser, without sampling.
-    """
 
-    @property
-    @abstractmethod
-    def attention(self) -> Attention:
-        """The weights of the ranks (0 beyond the cutoff)."""
+class _WithAttention(Measure):
+    """A measure that weights ranks by an attention model."""
+
+    attention: str | tuple[float, ...]
+
+    @cached_property
+    def attention_model(self) -> Attention:
+        """The model that `attention` names."""
+        try:
+            return parse_attention(self.attention)
+        except ValueError as error:
+            raise UsageError(f"{self.name}: {error}") from None
 
     @abstractmethod
     def of_exposure(self, exposed: Exposed) -> Floats:
-        """The expected value for each topic, from exposures under `attention` cut at `cutoff`."""
+        """The value for each topic, from exposures under `attention` cut at `cutoff`; NaN where undefined."""
 
     def gradient(self, exposed: Exposed) -> Floats:
         """∂value/∂exposure, (topics, documents); 0 on topics where the value is undefined."""
         raise UsageError(f"{self} has no gradient, so it cannot be trained for")
 
 
+class LinearMeasure(_WithAttention, RankingMeasure):
+    """A ranking measure that is Σ_k v_k·worth(document at rank k)/scale, v the attention of the ranks.
+
+    Its expectation under any policy is then Σ_d ε_d·worth_d/scale, without sampling.
+    """
+
+    @abstractmethod
+    def worth(self, view: View) -> Floats:
+        """What each document is worth, (…, document or rank); 0 for padding."""
+
+    @abstractmethod
+    def scale(self, view: View) -> Floats | float:
+        """What the sum is divided by, for each topic; the value is undefined where it is 0."""
+
+    def of_ranking(self, ranked: Ranked) -> Floats:
+        """The value for each ranking; NaN where undefined."""
+        cut = ranked.cut(self.cutoff)
+        weights = self.attention_model.weights(cut.grades.shape[-1])
+        return self._scaled(rank_sum(self.worth(cut) * weights), ranked)
+
+    def of_exposure(self, exposed: Exposed) -> Floats:
+        """The expected value for each topic; NaN where undefined."""
+        return self._scaled(rank_sum(exposed.exposure * self.worth(exposed)), exposed)
+
+    def gradient(self, exposed: Exposed) -> Floats:
+        """worth/scale; 0 where undefined."""
+        worth = self.worth(exposed)
+        scale = np.broadcast_to(self.scale(exposed), worth.shape[:-1])[..., None]
+        return divide(worth, scale, scale > 0, otherwise=0.0)
+
+    def _scaled(self, total: Floats, view: View) -> Floats:
+        scale = np.broadcast_to(self.scale(view), total.shape)
+        return divide(total, scale, scale > 0)
+
+
 @dataclass(frozen=True)
-class ExposureMeasure(Measure):
+class ExposureMeasure(_WithAttention):
     """A measure of the documents' expected exposures."""
 
-    attention: str | tuple[float, ...] = param(
-        "log2", "attention model, such as 'log2' or 'rbp(0.8)'", check=bool
-    )
+    attention: str | tuple[float, ...] = attention_param()
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        try:
-            parse_attention(self.attention)
-        except ValueError as error:
-            raise UsageError(f"{self.name}: {error}") from None
+        self.attention_model  # noqa: B018 -- an attention that cannot be parsed is an error now
 
     @property
     def depth(self) -> int | None:
@@ -211,14 +253,6 @@ class ExposureMeasure(Measure):
     def needs_all_documents(self) -> bool:
         """Exposure measures consider every document retrieved or judged."""
         return True
-
-    @abstractmethod
-    def of_exposure(self, exposed: Exposed) -> Floats:
-        """The value for each topic; NaN where undefined."""
-
-    def gradient(self, exposed: Exposed) -> Floats:
-        """∂value/∂exposure, (topics, documents); 0 on topics where the value is undefined."""
-        raise UsageError(f"{self} has no gradient, so it cannot be trained for")
 
 
 class CompositeMeasure(Measure):
@@ -246,6 +280,18 @@ def rank_sum(terms: Array) -> Floats:
         return np.zeros(terms.shape[:-1])
     total: Floats = np.cumsum(terms, axis=-1, dtype=np.float64)[..., -1]
     return total
+
+
+def divide(above: Array, below: Array, where: Bools, otherwise: float = np.nan) -> Floats:
+    """above/below where the condition holds, else `otherwise`; all broadcast.
+
+    >>> divide(np.array([1.0, 1.0]), np.array([4.0, 0.0]), np.array([True, False]))
+    array([0.25,  nan])
+    """
+    shape = np.broadcast_shapes(np.shape(above), np.shape(below))
+    where = np.broadcast_to(where, shape)
+    quotient: Floats = np.divide(above, below, out=np.full(shape, otherwise), where=where)
+    return quotient
 
 
 _GRAMMAR = re.compile(

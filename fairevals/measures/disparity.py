@@ -1,67 +1,171 @@
-"""Disparity of exposure per merit between documents (D_ind) and between groups (D_group)."""
+"""Disparity of exposure per merit between documents (D_ind, D_cross) and between groups (D_group)."""
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from itertools import combinations
 
 import numpy as np
 
 from fairevals.collection import Exposed
-from fairevals.measures.base import LOWER, ExposureMeasure, named, param, rank_sum
+from fairevals.measures.base import LOWER, ExposureMeasure, divide, named, param, rank_sum
 from fairevals.measures.merit import merit, merit_param
 from fairevals.typing import Bools, Floats, Ints
 
 TIE = 1e-12
-"""Mean merits closer than this, relatively, are a tie: which one rounding left larger must not decide."""
+"""Mean merits that differ by less than this, relatively, are equal: rounding must not decide which is larger."""
+
+
+@dataclass(frozen=True)
+class PairExcess:
+    """Sums over ordered pairs i≠j, merit_i ≥ merit_j, of max(0, r_i − r_j), and their derivatives by r.
+
+    All arrays have the leading axes of the input, flattened to one; `slope` is (…, item).
+    """
+
+    total: Floats
+    slope: Floats
+    worst: Floats
+    worst_slope: Floats
+
+
+def pair_excess(ratios: Floats, levels: Ints) -> PairExcess:
+    """Compare all pairs of items of a row at once, from their ratios and the levels of their merits.
+
+    `ratios` and `levels` are (rows, items); items of level 0 are ignored. max(0, r_i − r_j) is the length of the line
+    between r_j and r_i, so the sum over pairs is the sum, over the gaps between neighbouring ratios, of the gap
+    times the number of pairs that span it. That number is a sum over levels of products of two counts. Nothing
+    cancels; memory is O(items) and time O(items × levels). At equal ratios the derivative is 0.
+
+    >>> excess = pair_excess(np.array([[0.5, 0.63, 0.5]]), np.array([[2, 1, 1]]))
+    >>> excess.total.round(2), excess.slope
+    (array([0.13]), array([[ 0.,  1., -1.]]))
+    """
+    counted = levels > 0
+    order = np.argsort(np.where(counted, ratios, np.inf), axis=-1, kind="stable")
+    order = order[:, : int(counted.sum(axis=-1).max(initial=0))]
+    r = np.take_along_axis(np.where(counted, ratios, np.inf), order, axis=-1)
+    level_of = np.take_along_axis(np.where(counted, levels, 0), order, axis=-1)
+    rows, items = r.shape
+    # The stretch of equal ratios that each position belongs to: [first, last].
+    place = np.broadcast_to(np.arange(items), r.shape)
+    differs = r[:, 1:] != r[:, :-1]
+    edge = np.ones((rows, min(items, 1)), dtype=bool)
+    first = np.maximum.accumulate(np.where(np.concatenate([edge, differs], axis=1), place, 0), axis=1)
+    last = np.where(np.concatenate([differs, edge], axis=1), place, items)
+    last = np.minimum.accumulate(last[:, ::-1], axis=1)[:, ::-1]
+
+    spanning, up_to = np.zeros(r.shape), np.zeros((rows, items + 1))
+    total_counts = np.cumsum(level_of > 0, axis=-1, dtype=np.float64)
+    slope, worst, lowest = np.zeros(r.shape), np.zeros(rows), np.full(rows, np.inf)
+    worst_slope = np.zeros(ratios.shape)
+    lowest_at = np.zeros(rows, dtype=np.int64)
+    for level in range(1, int(levels.max(initial=0)) + 1):
+        here = level_of == level
+        at = np.cumsum(here, axis=-1, dtype=np.float64)
+        # After position k follow at[-1] − at[k] items of this level; up_to[k] of this or a lower one stand up to it.
+        below_level = up_to[:, 1:].copy()
+        up_to[:, 1:] += at
+        spanning += (at[:, -1:] - at) * up_to[:, 1:]
+        # An item rises above all lower ratios of at most its level, and sinks below all higher of at least it.
+        lower = np.take_along_axis(up_to, first, axis=1)
+        of_higher_level = total_counts - below_level
+        higher = of_higher_level[:, -1:] - np.take_along_axis(of_higher_level, last, axis=1)
+        slope += np.where(here, lower - higher, 0.0)
+        # The worst pair: the largest ratio of this level over the smallest of all levels up to it.
+        there = here.any(axis=1)
+        smallest, largest = np.argmax(here, axis=1), items - 1 - np.argmax(here[:, ::-1], axis=1)
+        low, high = (
+            np.where(there, np.take_along_axis(r, a[:, None], axis=1)[:, 0], b)
+            for a, b in ((smallest, np.inf), (largest, -np.inf))
+        )
+        lowest_at = np.where(low < lowest, smallest, lowest_at)
+        lowest = np.minimum(lowest, low)
+        beats = np.flatnonzero(there & (high - np.where(there, lowest, 0.0) > worst))
+        worst[beats] = high[beats] - lowest[beats]
+        worst_slope[beats] = 0.0
+        worst_slope[beats, order[beats, largest[beats]]] = 1.0
+        worst_slope[beats, order[beats, lowest_at[beats]]] = -1.0
+    following = np.concatenate([r[:, 1:], r[:, -1:]], axis=-1)
+    gaps = np.subtract(following, r, out=np.zeros_like(r), where=spanning > 0)
+    by_item = np.zeros(ratios.shape)
+    np.put_along_axis(by_item, order, slope, axis=-1)
+    return PairExcess(rank_sum(gaps * spanning), by_item, worst, worst_slope)
+
+
+def merit_levels(merits: Floats, tie: float = 0.0) -> Ints:
+    """The positive merits of each row (rows, items) numbered from the smallest, 1, up; 0 where there is no merit.
+
+    Merits that differ by no more than `tie`, relatively, share a level.
+
+    >>> merit_levels(np.array([[2.0, 0.0, 1.0, 2.0]]))
+    array([[2, 0, 1, 2]])
+    """
+    merits = np.nan_to_num(merits)
+    order = np.argsort(merits, axis=-1, kind="stable")
+    ascending = np.take_along_axis(merits, order, axis=-1)
+    before = np.concatenate([np.zeros((len(merits), 1)), ascending[:, :-1]], axis=-1)
+    levels = np.zeros(merits.shape, dtype=np.int64)
+    rises = ascending - np.maximum(before, 0) > tie * ascending
+    np.put_along_axis(levels, order, np.cumsum(rises & (ascending > 0), axis=-1), axis=-1)
+    return levels
+
+
+def _flat(*arrays: Floats) -> tuple[tuple[int, ...], list[Floats]]:
+    """The common leading shape, and the arrays with it as one axis."""
+    shape = np.broadcast_shapes(*(a.shape for a in arrays))
+    size = math.prod(shape[:-1])
+    return shape, [np.broadcast_to(a, shape).reshape(size, shape[-1]) for a in arrays]
+
+
+def _individual(exposure: Floats, merits: Floats) -> tuple[Floats, Floats]:
+    """D_ind and its gradient by the exposures."""
+    shape, (v, m) = _flat(exposure, merits)
+    counted = m > 0
+    inverse = np.divide(1.0, m, out=np.zeros(m.shape), where=counted)
+    levels = merit_levels(m)
+    excess = pair_excess(np.divide(v, m, out=np.zeros(m.shape), where=counted), levels)
+    # A document of level l is the first of a pair with every other one of a level up to l.
+    pairs = np.zeros(len(m))
+    up_to = np.zeros(len(m))
+    for level in range(1, int(levels.max(initial=0)) + 1):
+        at = (levels == level).sum(axis=-1)
+        up_to += at
+        pairs += at * (up_to - 1)
+    value = divide(excess.total, pairs, pairs > 0)
+    gradient = excess.slope * inverse / np.maximum(pairs, 1)[:, None]
+    return value.reshape(shape[:-1]), gradient.reshape(shape)
 
 
 def individual_disparity(exposure: Floats, merits: Floats) -> Floats:
-    """D_ind: the mean over ordered pairs i≠j with M_i ≥ M_j > 0 of max(0, v_i/M_i − v_j/M_j).
+    """D_ind: the mean over ordered pairs i≠j with M_i ≥ M_j > 0 of max(0, ε_i/M_i − ε_j/M_j).
 
     `exposure` and `merits` are (…, document). Documents without merit, and so padding, take no part. Two
     documents of equal merit form two pairs, one in each order. NaN without a pair. See Singh and Joachims,
-    NeurIPS 2019, equation 3, which taken by the letter would count the pairs (i, i) too.
-
-    With r = v/M, a pair's max(0, r_i − r_j) is the length of the line between r_j and r_i. So the sum over
-    pairs is the sum, over the gaps between neighbouring values of r, of the gap times the number of pairs
-    that span it; that number is a sum over the levels of merit of products of two counts. Nothing cancels,
-    memory is O(documents) and time O(documents × distinct merits).
+    NeurIPS 2019, equation 3, which taken literally would count the pairs (i, i) too.
 
     >>> exposure, merits = np.array([1.0, 0.63, 0.5]), np.array([2.0, 1.0, 1.0])
     >>> round(float(individual_disparity(exposure, merits)), 4)  # four pairs, of which 0.63 over 0.5 counts
     0.0325
     """
-    shape = np.broadcast_shapes(exposure.shape, merits.shape)
-    v, m = (np.broadcast_to(a, shape).reshape(math.prod(shape[:-1]), shape[-1]) for a in (exposure, merits))
-    counted = m > 0
-    ratios = np.divide(v, m, out=np.full(m.shape, np.inf), where=counted)
-    order = np.argsort(ratios, axis=-1, kind="stable")[:, : int(counted.sum(axis=-1).max(initial=0))]
-    ratios = np.take_along_axis(ratios, order, axis=-1)
-    levels = np.take_along_axis(_levels(m), order, axis=-1)
-
-    pairs, spanning, up_to = np.zeros(len(m)), np.zeros(levels.shape), np.zeros(levels.shape)
-    for level in range(1, int(levels.max(initial=0)) + 1):
-        at = np.cumsum(levels == level, axis=-1, dtype=np.float64)
-        up_to += at
-        # Behind position k stand at[-1] − at[k] of this level; up to it, up_to[k] of this or a lower one.
-        spanning += (at[:, -1:] - at) * up_to
-        pairs += at[:, -1] * (up_to[:, -1] - 1)
-    # Behind the last document with merit stand infinities, where nothing spans the gap.
-    following = np.concatenate([ratios[:, 1:], ratios[:, -1:]], axis=-1)
-    gaps = np.subtract(following, ratios, out=np.zeros_like(ratios), where=spanning > 0)
-    return _divide(rank_sum(gaps * spanning), pairs, pairs > 0).reshape(shape[:-1])
+    return _individual(exposure, merits)[0]
 
 
-def _levels(merits: Floats) -> Ints:
-    """The positive merits of each row numbered from the smallest, 1, up; 0 where there is no merit."""
-    order = np.argsort(merits, axis=-1, kind="stable")
-    ascending = np.take_along_axis(merits, order, axis=-1)
-    before = np.concatenate([np.zeros((len(merits), 1)), ascending[:, :-1]], axis=-1)
-    levels = np.zeros(merits.shape, dtype=np.int64)
-    np.put_along_axis(levels, order, np.cumsum(ascending > np.maximum(before, 0), axis=-1), axis=-1)
-    return levels
+def cross_disparity(exposure: Floats, merits: Floats, counted: Bools) -> Floats:
+    """D_cross: Σ_{i≠j} (ε_i·M_j − ε_j·M_i)²/(n(n−1)) over the n counted documents of the last axis.
+
+    0 where all merits are 0, NaN with fewer than two documents. The sum over all pairs is
+    2·ΣM²·Σ(ε − c·M)² with c = ΣεM/ΣM², in which nothing cancels. See Oosterhuis, SIGIR 2021.
+
+    >>> float(cross_disparity(np.array([1.0, 0.5]), np.array([1.0, 1.0]), np.array([True, True])))
+    0.25
+    """
+    v, m = exposure * counted, merits * counted
+    squares = rank_sum(m * m)
+    slope = divide(rank_sum(v * m), squares, squares > 0, otherwise=0.0)
+    n = counted.sum(axis=-1)
+    total = 2 * squares * rank_sum(np.square(v - slope[..., None] * m))
+    return divide(total, n * (n - 1.0), n > 1)
 
 
 def group_means(values: Floats, membership: Floats) -> Floats:
@@ -72,48 +176,66 @@ def group_means(values: Floats, membership: Floats) -> Floats:
     """
     by_group = np.moveaxis(membership, -1, -2)
     weights = rank_sum(by_group)
-    return _divide(rank_sum(by_group * values[..., None, :]), weights, weights > 0)
+    return divide(rank_sum(by_group * values[..., None, :]), weights, weights > 0)
 
 
-def group_disparity(exposure: Floats, merits: Floats, membership: Floats, pairs: str = "mean") -> Floats:
-    """D_group: over pairs of groups, the mean (or `max`) of max(0, v̄_i/M̄_i − v̄_j/M̄_j), M̄_i ≥ M̄_j.
+def _of_groups(
+    exposure: Floats, merits: Floats, membership: Floats, pairs: str, ties: str
+) -> tuple[Floats, Floats]:
+    """D_group, and its gradient by the groups' mean exposures."""
+    mean_merit = group_means(merits, membership)
+    shape, (v, m) = _flat(group_means(exposure, membership), mean_merit)
+    counted = m > 0  # False for the NaN of a group without documents
+    inverse = np.divide(1.0, m, out=np.zeros(m.shape), where=counted)
+    levels = merit_levels(np.where(counted, m, 0.0), TIE)
+    if ties == "first":
+        # Of equal merits, that of the group named first counts as the higher one.
+        groups = m.shape[1]
+        keys = np.where(counted, levels * (groups + 1) - np.arange(groups), -np.arange(groups))
+        ranks = np.argsort(np.argsort(keys, axis=1), axis=1)
+        levels = np.where(counted, ranks + 1 - (groups - counted.sum(axis=1, keepdims=True)), 0)
+    excess = pair_excess(np.divide(v, m, out=np.zeros(m.shape), where=counted), levels)
+    n = counted.sum(axis=1)
+    if pairs == "max":
+        value, slope = np.where(n > 1, excess.worst, np.nan), excess.worst_slope
+    else:
+        count = n * (n - 1) / 2
+        value = divide(excess.total, count, n > 1)
+        slope = excess.slope / np.maximum(count, 1)[:, None]
+    return value.reshape(shape[:-1]), (slope * inverse).reshape(shape)
 
-    `exposure` and `merits` are (…, document), `membership` (…, document, group); v̄ and M̄ are
-    membership-weighted means. A group without documents or without merit is left out; NaN with fewer than two
-    groups. Where the mean merits tie, both orders meet the condition, and the larger of the two violations,
-    |v̄_i/M̄_i − v̄_j/M̄_j|, counts. See Singh and Joachims, NeurIPS 2019, equation 4 (two groups).
+
+def group_disparity(
+    exposure: Floats, merits: Floats, membership: Floats, pairs: str = "mean", ties: str = "both"
+) -> Floats:
+    """D_group: over pairs of groups, the mean (or `max`) of max(0, ε̄_i/M̄_i − ε̄_j/M̄_j), M̄_i ≥ M̄_j.
+
+    `exposure` and `merits` are (…, document), `membership` (…, document, group); ε̄ and M̄ are membership-weighted
+    means. A group without documents or without merit is left out; NaN with fewer than two groups. A pair of groups
+    counts once. Where its mean merits are equal, both orders meet the condition, and the larger violation
+    |ε̄_i/M̄_i − ε̄_j/M̄_j| counts; with ties="first" only that of the group named first, as in the published code of
+    Fair-PG-Rank. See Singh and Joachims, NeurIPS 2019, equation 4 (two groups).
 
     >>> two = np.array([[1.0, 0.0], [0.0, 1.0], [0.0, 1.0]])
     >>> round(float(group_disparity(np.array([1.0, 0.63, 0.5]), np.array([1.0, 1.0, 0.5]), two)), 4)
     0.2467
     """
-    mean_merit = group_means(merits, membership)
-    mean_exposure = group_means(exposure, membership)
-    ratio = _divide(mean_exposure, mean_merit, mean_merit > 0)
-    total, worst, count = (np.zeros(ratio.shape[:-1]) for _ in range(3))
-    for i, j in combinations(range(ratio.shape[-1]), 2):
-        # The comparisons with the NaN of a group left out are False.
-        both = (mean_merit[..., i] > 0) & (mean_merit[..., j] > 0)
-        margin = TIE * np.maximum(mean_merit[..., i], mean_merit[..., j])
-        excess = np.where(both, ratio[..., i] - ratio[..., j], 0.0)
-        i_leads = mean_merit[..., i] - mean_merit[..., j] >= -margin
-        j_leads = mean_merit[..., j] - mean_merit[..., i] >= -margin
-        violation = np.maximum(np.where(i_leads, excess, 0.0), np.where(j_leads, -excess, 0.0))
-        violation = np.maximum(violation, 0.0)
-        total, worst, count = total + violation, np.maximum(worst, violation), count + both
-    return _divide(total, count, count > 0) if pairs == "mean" else np.where(count > 0, worst, np.nan)
+    return _of_groups(exposure, merits, membership, pairs, ties)[0]
 
 
-def _divide(above: Floats, below: Floats, where: Bools) -> Floats:
-    quotient: Floats = np.divide(above, below, out=np.full(np.shape(above), np.nan), where=where)
-    return quotient
+def by_documents(slope: Floats, membership: Floats) -> Floats:
+    """A gradient by group means (…, group) as a gradient by the documents' values (…, document)."""
+    size = rank_sum(np.moveaxis(membership, -1, -2))
+    share = divide(np.where(np.isnan(slope), 0.0, slope), size, size > 0, otherwise=0.0)
+    return rank_sum(membership * share[..., None, :])
 
 
 @dataclass(frozen=True)
 class DInd(ExposureMeasure):
     """How far documents get more exposure per merit than documents of no more merit.
 
-    Undefined on a topic without two documents that have merit.
+    Two documents of equal merit form two pairs, one in each order. Undefined on a topic without two documents that
+    have merit.
 
     >>> str(DInd(merit="square", cutoff=10))
     "D_ind(merit='square')@10"
@@ -121,7 +243,7 @@ class DInd(ExposureMeasure):
 
     name = "D_ind"
     direction = LOWER
-    formula = "mean over pairs i≠j with M_i ≥ M_j > 0 of max(0, v_i/M_i − v_j/M_j)"
+    formula = "mean over pairs i≠j with M_i ≥ M_j > 0 of max(0, ε_i/M_i − ε_j/M_j)"
     source = "Singh, Joachims: Policy learning for fairness in ranking. NeurIPS 2019"
 
     merit: str = merit_param()
@@ -130,13 +252,50 @@ class DInd(ExposureMeasure):
         """The value for each topic; NaN without a pair."""
         return individual_disparity(exposed.exposure, merit(exposed.grades, self.merit))
 
+    def gradient(self, exposed: Exposed) -> Floats:
+        """∂D_ind/∂ε; 0 at the kinks, where two documents have equal exposure per merit."""
+        return _individual(exposed.exposure, merit(exposed.grades, self.merit))[1]
+
+
+@dataclass(frozen=True)
+class DCross(ExposureMeasure):
+    """How far exposures are from being proportional to merits, smoothly.
+
+    The documents are the candidates. Defined where merits are 0, undefined on a topic with fewer than two candidates.
+
+    >>> str(DCross(cutoff=10))
+    'D_cross@10'
+    """
+
+    name = "D_cross"
+    direction = LOWER
+    formula = "Σ_{i≠j} (ε_i·M_j − ε_j·M_i)² / (n(n−1)) over the n candidates"
+    source = (
+        "Oosterhuis: Computationally efficient optimization of Plackett-Luce ranking models for relevance and "
+        "fairness. SIGIR 2021"
+    )
+
+    merit: str = merit_param()
+
+    def of_exposure(self, exposed: Exposed) -> Floats:
+        """The value for each topic; NaN with fewer than two candidates."""
+        return cross_disparity(exposed.exposure, merit(exposed.grades, self.merit), exposed.candidates)
+
+    def gradient(self, exposed: Exposed) -> Floats:
+        """4·(ε_d·ΣM² − M_d·ΣεM) / (n(n−1))."""
+        v, m = (a * exposed.candidates for a in (exposed.exposure, merit(exposed.grades, self.merit)))
+        n = exposed.candidates.sum(axis=-1)
+        slope = v * rank_sum(m * m)[..., None] - m * rank_sum(v * m)[..., None]
+        return divide(4 * slope, (n * (n - 1.0))[..., None], (n > 1)[..., None], otherwise=0.0)
+
 
 @dataclass(frozen=True)
 class DGroup(ExposureMeasure):
     """How far groups get more exposure per merit than groups of no more merit.
 
-    Undefined on a topic where fewer than two groups have documents with merit, or to which the attribute does not
-    apply.
+    A pair of groups counts once; where their mean merits are equal, the larger of the two violations counts. Means
+    are over the candidates. Undefined on a topic where fewer than two groups have candidates with merit, or to
+    which the attribute does not apply.
 
     >>> str(DGroup(attr="SEX", pairs="max"))
     "D_group(attr='SEX',pairs='max')"
@@ -145,19 +304,30 @@ class DGroup(ExposureMeasure):
     name = "D_group"
     direction = LOWER
     formula = (
-        "mean over pairs of groups (pairs='max': the worst) of max(0, v̄_i/M̄_i − v̄_j/M̄_j), M̄_i ≥ M̄_j, "
-        "v̄ and M̄ membership-weighted means over the group"
+        "mean over pairs of groups (pairs='max': the worst) of max(0, ε̄_i/M̄_i − ε̄_j/M̄_j), M̄_i ≥ M̄_j, "
+        "ε̄ and M̄ membership-weighted means over the group's candidates"
     )
     source = "Singh, Joachims: Policy learning for fairness in ranking. NeurIPS 2019"
     attributes = "one"
+    uses_candidates = True
 
     attr: str = param(None, "the attribute's name", check=named)
-    pairs: str = param("mean", "how pairs of groups are summed up", choices=("mean", "max"))
+    pairs: str = param("mean", "how pairs of groups are aggregated", choices=("mean", "max"))
+    ties: str = param(
+        "both", "which violations count between groups of equal merit", choices=("both", "first")
+    )
     merit: str = merit_param()
 
     def of_exposure(self, exposed: Exposed) -> Floats:
         """The value for each topic; NaN with fewer than two groups, or where the attribute does not apply."""
-        attribute = exposed.attribute(self.attr)
+        return np.where(exposed.attribute(self.attr).applies, self._value_and_slope(exposed)[0], np.nan)
+
+    def gradient(self, exposed: Exposed) -> Floats:
+        """∂D_group/∂ε; 0 at the kinks."""
+        gradient = by_documents(self._value_and_slope(exposed)[1], exposed.candidate_membership(self.attr))
+        return np.where(exposed.attribute(self.attr).applies[..., None], gradient, 0.0)
+
+    def _value_and_slope(self, exposed: Exposed) -> tuple[Floats, Floats]:
         merits = merit(exposed.grades, self.merit)
-        value = group_disparity(exposed.exposure, merits, attribute.membership, self.pairs)
-        return np.where(attribute.applies, value, np.nan)
+        membership = exposed.candidate_membership(self.attr)
+        return _of_groups(exposed.exposure, merits, membership, self.pairs, self.ties)

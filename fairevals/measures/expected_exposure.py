@@ -7,7 +7,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from fairevals.attention import parse_attention
 from fairevals.collection import Exposed
 from fairevals.measures.base import HIGHER, LOWER, ExposureMeasure, param, rank_sum
 from fairevals.typing import Bools, Floats
@@ -68,33 +67,6 @@ def group_sums(values: Floats, membership: Floats) -> Floats:
     return rank_sum(np.moveaxis(membership, -1, -2) * values[..., None, :])
 
 
-def exposure_loss(exposure: Floats, target: Floats) -> Floats:
-    """EE_L = Σ(ε − ε*)² over the last axis, documents or groups.
-
-    >>> float(exposure_loss(np.array([1.0, 0.5]), np.array([0.75, 0.75])))
-    0.125
-    """
-    return rank_sum(np.square(exposure - target))
-
-
-def exposure_disparity(exposure: Floats) -> Floats:
-    """EE_D = Σε² over the last axis.
-
-    >>> float(exposure_disparity(np.array([1.0, 0.5])))
-    1.25
-    """
-    return rank_sum(np.square(exposure))
-
-
-def exposure_relevance(exposure: Floats, target: Floats) -> Floats:
-    """EE_R = Σε·ε* over the last axis.
-
-    >>> float(exposure_relevance(np.array([1.0, 0.5]), np.array([0.75, 0.75])))
-    1.125
-    """
-    return rank_sum(exposure * target)
-
-
 @dataclass(frozen=True)
 class ExpectedExposureMeasure(ExposureMeasure):
     """What EE_L, EE_D and EE_R share: EE_L = EE_D − 2·EE_R + Σε*².
@@ -118,9 +90,13 @@ class ExpectedExposureMeasure(ExposureMeasure):
     def of_pair(self, exposure: Floats, target: Floats) -> Floats:
         """The value from the exposures and target exposures of documents, or groups, on the last axis."""
 
+    @abstractmethod
+    def slope_of_pair(self, exposure: Floats, target: Floats) -> Floats:
+        """The derivative of `of_pair` by the exposures."""
+
     def target(self, exposed: Exposed) -> Floats:
         """The target exposure of each document, (topics, documents)."""
-        attention = parse_attention(self.attention)
+        attention = self.attention_model
         ranks = min(self.cutoff or exposed.grades.shape[-1], exposed.grades.shape[-1])
         if attention.looks_at_grades:
             # Documents of a block are alike in grade, so that their order in it changes no rank's attention.
@@ -131,14 +107,26 @@ class ExpectedExposureMeasure(ExposureMeasure):
 
     def of_exposure(self, exposed: Exposed) -> Floats:
         """The value for each topic; NaN where undefined."""
+        exposure, target, defined = self._pair(exposed)
+        return np.where(defined, self.of_pair(exposure, target), np.nan)
+
+    def gradient(self, exposed: Exposed) -> Floats:
+        """∂value/∂ε of each document; through the sums of its groups where there is an attribute."""
+        exposure, target, defined = self._pair(exposed)
+        slope = np.where(defined[..., None], self.slope_of_pair(exposure, target), 0.0)
+        if self.attr is None:
+            return slope
+        return rank_sum(exposed.attribute(self.attr).membership * slope[..., None, :])
+
+    def _pair(self, exposed: Exposed) -> tuple[Floats, Floats, Bools]:
+        """Exposure and target exposure of documents or groups, and whether they are defined."""
         target = self.target(exposed)
         if self.attr is None:
-            value = self.of_pair(exposed.exposure, target)
-            return np.where(exposed.present.any(axis=-1), value, np.nan)
+            documents: Bools = np.any(exposed.present, axis=-1)
+            return exposed.exposure, target, documents
         attribute = exposed.attribute(self.attr)
-        membership = attribute.membership
-        value = self.of_pair(group_sums(exposed.exposure, membership), group_sums(target, membership))
-        return np.where(attribute.applies & membership.any(axis=(-2, -1)), value, np.nan)
+        exposures, targets = (group_sums(a, attribute.membership) for a in (exposed.exposure, target))
+        return exposures, targets, attribute.applies & attribute.membership.any(axis=(-2, -1))
 
 
 @dataclass(frozen=True)
@@ -158,7 +146,11 @@ class EEL(ExpectedExposureMeasure):
 
     def of_pair(self, exposure: Floats, target: Floats) -> Floats:
         """Σ(ε − ε*)²."""
-        return exposure_loss(exposure, target)
+        return rank_sum(np.square(exposure - target))
+
+    def slope_of_pair(self, exposure: Floats, target: Floats) -> Floats:
+        """2(ε − ε*)."""
+        return 2 * (exposure - target)
 
 
 @dataclass(frozen=True)
@@ -175,7 +167,11 @@ class EED(ExpectedExposureMeasure):
 
     def of_pair(self, exposure: Floats, target: Floats) -> Floats:
         """Σε²."""
-        return exposure_disparity(exposure)
+        return rank_sum(np.square(exposure))
+
+    def slope_of_pair(self, exposure: Floats, target: Floats) -> Floats:
+        """2ε."""
+        return 2 * exposure
 
 
 @dataclass(frozen=True)
@@ -192,4 +188,8 @@ class EER(ExpectedExposureMeasure):
 
     def of_pair(self, exposure: Floats, target: Floats) -> Floats:
         """Σε·ε*."""
-        return exposure_relevance(exposure, target)
+        return rank_sum(exposure * target)
+
+    def slope_of_pair(self, exposure: Floats, target: Floats) -> Floats:
+        """ε*."""
+        return target

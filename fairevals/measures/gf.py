@@ -7,8 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from fairevals.collection import Ranked
-from fairevals.errors import UsageError
-from fairevals.measures.base import HIGHER, RankingMeasure, param, rank_sum
+from fairevals.measures.base import HIGHER, RankingMeasure, divide, named, param, rank_sum
 from fairevals.measures.divergences import DIVERGENCES, Divergence
 from fairevals.measures.err import stop_probabilities
 from fairevals.typing import Floats
@@ -17,8 +16,8 @@ from fairevals.typing import Floats
 def mean_membership_along_ranks(membership: Floats) -> Floats:
     """The distribution p̄_k over groups that ranks 1..k achieve: the mean of their memberships.
 
-    `membership` is (…, rank, group), and so is the result. A row of zeros is a document left out: the mean is
-    over the others, NaN as long as there is none.
+    `membership` is (…, rank, group), and so is the result. A row of zeros is a document without membership:
+    the mean is over the others, NaN as long as there is none.
 
     >>> mean_membership_along_ranks(np.array([[0.0, 0.0], [1.0, 0.0], [0.0, 1.0], [0.0, 0.0]]))
     array([[nan, nan],
@@ -35,8 +34,9 @@ def group_fairness(weights: Floats, membership: Floats, target: Floats, divergen
     """GF = Σ_k w_k·(1 − divergence(p̄_k ‖ target)), p̄_k the mean membership of ranks 1..k.
 
     `weights` (…, rank) are the probabilities w_k to stop at rank k (`err.stop_probabilities`); `membership`
-    is (…, rank, group), `target` (…, group). A rank where nobody stops adds nothing; one where somebody stops
-    before any document has a membership makes the value NaN. See Sakai, Kim, Kang, TOIS 2023.
+    is (…, rank, group), `target` (…, group). A rank where nobody stops adds nothing. A user who stops before the
+    first document with a membership cannot be judged: with probability u of that, the sum over the other ranks
+    is divided by 1 − u. NaN where users stop but no document has a membership. See Sakai, Kim, Kang, TOIS 2023.
 
     >>> from fairevals.measures.divergences import normalised_match_distance
     >>> pages = np.array([[2 / 3, 1 / 3, 0, 0], [0.25, 0.25, 0.25, 0.25], [0, 0, 0, 1]])
@@ -54,15 +54,22 @@ def group_fairness(weights: Floats, membership: Floats, target: Floats, divergen
     )
     terms = np.zeros(shape)
     terms[stops] = weights[stops] * (1 - divergence(achieved, wanted))
-    return rank_sum(terms)
+    unknown = np.isnan(terms)
+    if not unknown.any():
+        return rank_sum(terms)
+    judged = 1 - rank_sum(np.where(unknown, weights, 0.0))
+    known = np.broadcast_to(membership.any(axis=(-2, -1)), shape[:-1]) & ~np.isnan(target).any(axis=-1)
+    value = divide(rank_sum(np.where(unknown, 0.0, terms)), judged, judged > 0)
+    return np.where(known | ~unknown.any(axis=-1), value, np.nan)
 
 
 @dataclass(frozen=True)
 class GF(RankingMeasure):
     """How near the groups at the top are to the target, as a user sees it who stops where ERR's user stops.
 
-    0 where nothing relevant is ranked, as for ERR. Undefined on a topic to which the attribute does not
-    apply, and where a user stops before any document with a membership (under `unmapped = "skip"`).
+    0 where nothing relevant is ranked, as for ERR. Under `unmapped = "skip"` users who stop before the first document
+    with a membership are left out. Undefined on a topic to which the attribute does not apply, and for a ranking with
+    relevant documents none of which, nor any other, has a membership.
 
     >>> str(GF(attr="HINDEX", div="NMD", cutoff=20))
     "GF(attr='HINDEX',div='NMD')@20"
@@ -78,15 +85,10 @@ class GF(RankingMeasure):
     attributes = "one"
     missing = 0.0
 
-    attr: str = param(None, "the attribute's name", check=lambda attr: isinstance(attr, str))
+    attr: str = param(None, "the attribute's name", check=named)
     div: str | None = param(
         None, "the divergence; None: the attribute's own in the task", choices=(None, *DIVERGENCES)
     )
-
-    def __post_init__(self) -> None:
-        if not self.attr:
-            raise UsageError("GF needs attr='…'")
-        super().__post_init__()
 
     def of_ranking(self, ranked: Ranked) -> Floats:
         """The value for each ranking; NaN where undefined."""

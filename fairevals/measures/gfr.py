@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -41,8 +41,8 @@ class GFR(RankingMeasure):
     """The weighted mean of a utility and of GF for every attribute that applies to the topic.
 
     The weights are the task's (`utility_weight`, and each attribute's `weight`); with equal ones it is the
-    plain mean. A topic to which no attribute applies has the utility alone. Undefined where GF is undefined
-    for an attribute that applies.
+    plain mean. `div` replaces the divergence of ordinal attributes; nominal ones keep their own. A topic to which
+    no attribute applies has the utility alone. Undefined where GF is undefined for an attribute that applies.
 
     >>> str(GFR(util="iRBU", cutoff=20)), str(GFR())
     ("GFR(util='iRBU')@20", "GFR(util='ERR')")
@@ -62,7 +62,9 @@ class GFR(RankingMeasure):
     util: str | None = param(None, "the utility: 'ERR' (if not given) or 'iRBU'", choices=("ERR", "iRBU"))
     phi: float = param(0.99, "persistence of iRBU, a number in [0, 1]", check=unit)
     div: str | None = param(
-        None, "the divergence; None: each attribute's own in the task", choices=(None, *DIVERGENCES)
+        None,
+        "the divergence of ordinal attributes; None: each attribute's own in the task",
+        choices=(None, *DIVERGENCES),
     )
 
     def __post_init__(self) -> None:
@@ -72,15 +74,22 @@ class GFR(RankingMeasure):
         if self.util == "ERR" and self.phi != type(self).phi:
             raise UsageError(f"GFR: phi={self.phi!r} is iRBU's; it needs util='iRBU'")
 
-    def components(self, attributes: Iterable[str]) -> tuple[RankingMeasure, ...]:
+    def components(self, ordinal: Mapping[str, bool]) -> tuple[RankingMeasure, ...]:
         """What it is the mean of: the utility, then GF for each attribute, all at its own cutoff.
 
-        >>> [str(c) for c in GFR(util="ERR", cutoff=20).components(["HINDEX", "GENDER"])]
-        ['ERR@20', "GF(attr='HINDEX')@20", "GF(attr='GENDER')@20"]
+        `ordinal` says of each attribute whether it is ordinal; the divergence `div` is used for those only.
+
+        >>> gfr = GFR(util="ERR", div="NMD", cutoff=20)
+        >>> [str(c) for c in gfr.components({"HINDEX": True, "GENDER": False})]
+        ['ERR@20', "GF(attr='HINDEX',div='NMD')@20", "GF(attr='GENDER')@20"]
         """
         utility: RankingMeasure
         utility = ERR(cutoff=self.cutoff) if self.util == "ERR" else IRBU(phi=self.phi, cutoff=self.cutoff)
-        return (utility, *(GF(attr=name, div=self.div, cutoff=self.cutoff) for name in attributes))
+        fairness = (
+            GF(attr=name, div=self.div if ordered else None, cutoff=self.cutoff)
+            for name, ordered in ordinal.items()
+        )
+        return (utility, *fairness)
 
     def of_ranking(self, ranked: Ranked) -> Floats:
         """The value for each ranking; NaN where undefined."""
@@ -88,5 +97,6 @@ class GFR(RankingMeasure):
         weights = [
             np.where(attribute.applies, attribute.weight, 0.0) for attribute in map(ranked.attribute, names)
         ]
-        values = (component.of_ranking(ranked) for component in self.components(names))
+        components = self.components({name: ranked.attribute(name).ordinal for name in names})
+        values = (component.of_ranking(ranked) for component in components)
         return weighted_mean(values, [ranked.utility_weight, *weights])

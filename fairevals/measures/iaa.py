@@ -7,15 +7,15 @@ from dataclasses import dataclass
 import numpy as np
 
 from fairevals.collection import Exposed
-from fairevals.measures.base import LOWER, ExposureMeasure, rank_sum
+from fairevals.measures.base import LOWER, ExposureMeasure, divide, rank_sum
 from fairevals.measures.merit import merit, merit_param
 from fairevals.typing import Floats
 
 
-def shares(values: Floats) -> Floats:
+def shares_of_sum(values: Floats) -> Floats:
     """Each document's part of the sum over the last axis; NaN throughout where the sum is 0.
 
-    >>> shares(np.array([[1.0, 3.0], [0.0, 0.0]]))
+    >>> shares_of_sum(np.array([[1.0, 3.0], [0.0, 0.0]]))
     array([[0.25, 0.75],
            [ nan,  nan]])
     """
@@ -33,8 +33,8 @@ def inequity_of_attention(exposure: Floats, merits: Floats) -> Floats:
     >>> float(inequity_of_attention(np.array([0.5, 0.5, 0.0]), np.array([1.0, 0.0, 1.0])))
     1.0
     """
-    value = rank_sum(np.abs(shares(exposure) - shares(merits)))
-    # Said again for a topic without documents, where there is no NaN to sum.
+    value = rank_sum(np.abs(shares_of_sum(exposure) - shares_of_sum(merits)))
+    # A topic without documents has no NaN to sum.
     return np.where((rank_sum(exposure) > 0) & (rank_sum(merits) > 0), value, np.nan)
 
 
@@ -50,7 +50,7 @@ class IAA(ExposureMeasure):
 
     name = "IAA"
     direction = LOWER
-    formula = "Σ_d |v_d/Σv − M_d/ΣM|"
+    formula = "Σ_d |ε_d/Σε − M_d/ΣM|"
     source = (
         "Biega, Gummadi, Weikum: Equity of attention: amortizing individual fairness in rankings. SIGIR 2018"
     )
@@ -60,3 +60,12 @@ class IAA(ExposureMeasure):
     def of_exposure(self, exposed: Exposed) -> Floats:
         """The value for each topic; NaN without exposure or merit."""
         return inequity_of_attention(exposed.exposure, merit(exposed.grades, self.merit))
+
+    def gradient(self, exposed: Exposed) -> Floats:
+        """∂IAA/∂ε; 0 at the kinks, where the shares are equal."""
+        share = shares_of_sum(exposed.exposure)
+        sign = np.sign(share - shares_of_sum(merit(exposed.grades, self.merit)))
+        slope = sign - rank_sum(sign * share)[..., None]
+        return divide(
+            slope, rank_sum(exposed.exposure)[..., None], ~np.isnan(slope) & exposed.present, otherwise=0.0
+        )

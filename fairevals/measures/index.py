@@ -19,6 +19,7 @@ INDEX = {
     "GFR": "gfr:GFR",
     "D_ind": "disparity:DInd",
     "D_group": "disparity:DGroup",
+    "D_cross": "disparity:DCross",
     "EE_L": "expected_exposure:EEL",
     "EE_D": "expected_exposure:EED",
     "EE_R": "expected_exposure:EER",

@@ -4,27 +4,20 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from fairevals.attention import Attention, parse_attention
-from fairevals.collection import Exposed, Ranked
+import numpy as np
+
+from fairevals.collection import View
 from fairevals.errors import UsageError
-from fairevals.measures.base import HIGHER, LinearMeasure, param, rank_sum
-from fairevals.typing import Array, Floats
-
-
-def precision(relevant: Array, cutoff: int) -> Floats:
-    """The share of relevant documents among the first `cutoff` ranks; ranks without a document count as not relevant.
-
-    >>> import numpy as np
-    >>> float(precision(np.array([True, False, True]), 5))
-    0.4
-    """
-    found: Floats = rank_sum(relevant[..., :cutoff]) / cutoff
-    return found
+from fairevals.measures.base import HIGHER, LinearMeasure, param
+from fairevals.typing import Floats
 
 
 @dataclass(frozen=True)
 class P(LinearMeasure):
-    """Precision, as trec_eval computes it: P@10 of a ranking of three documents divides by 10.
+    """The share of relevant documents among the first `cutoff` ranks.
+
+    Ranks without a document count as not relevant, as in trec_eval: P@10 of a ranking of three documents divides
+    by 10. Never undefined.
 
     >>> str(P(rel=2, cutoff=5))
     'P(rel=2)@5'
@@ -35,26 +28,23 @@ class P(LinearMeasure):
     formula = "Σ_{k≤K} [g_k ≥ rel] / K"
     source = "van Rijsbergen: Information retrieval. 1979"
     missing = 0.0
+    attention = "uniform"
 
     rel: float = param(
         1, "the least grade that counts as relevant", check=lambda rel: isinstance(rel, (int, float))
     )
 
-    def _cutoff(self) -> int:
+    @property
+    def depth(self) -> int:
+        """The cutoff, without which precision means nothing."""
         if self.cutoff is None:
             raise UsageError(f"{self} needs a cutoff, such as P@10")
         return self.cutoff
 
-    @property
-    def attention(self) -> Attention:
-        """The same for every rank."""
-        return parse_attention("uniform")
+    def worth(self, view: View) -> Floats:
+        """1 for a relevant document."""
+        return ((view.grades >= self.rel) & view.present).astype(np.float64)
 
-    def of_ranking(self, ranked: Ranked) -> Floats:
-        """The value for each ranking; never undefined."""
-        return precision((ranked.grades >= self.rel) & ranked.present, self._cutoff())
-
-    def of_exposure(self, exposed: Exposed) -> Floats:
-        """The expected value for each topic."""
-        found: Floats = rank_sum(exposed.exposure * (exposed.grades >= self.rel)) / self._cutoff()
-        return found
+    def scale(self, view: View) -> float:
+        """The cutoff."""
+        return self.depth

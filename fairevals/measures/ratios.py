@@ -9,7 +9,7 @@ import numpy as np
 
 from fairevals.collection import AttributeView, Exposed
 from fairevals.errors import UsageError, escape
-from fairevals.measures.base import ExposureMeasure, named, near, param, rank_sum
+from fairevals.measures.base import ExposureMeasure, divide, named, near, param, rank_sum
 from fairevals.measures.disparity import group_means
 from fairevals.measures.merit import merit, merit_param
 from fairevals.typing import Floats
@@ -18,7 +18,7 @@ from fairevals.typing import Floats
 def sides(attribute: AttributeView, protected: str) -> Floats:
     """Each document's weight in the protected group and in all other groups together, (…, document, 2).
 
-    Both are 0 for a document of which nothing is said.
+    Both are 0 for a document without membership.
 
     >>> membership = np.array([[0.5, 0.2, 0.3], [0.0, 0.0, 0.0]])
     >>> view = AttributeView(("a", "b", "c"), False, membership, np.full(3, 1 / 3), np.array(True))
@@ -52,55 +52,45 @@ def log_ratio(values: Floats, per: Floats | None = None) -> Floats:
     return np.log(ratio)
 
 
-def exposure_ratio(exposure: Floats, membership: Floats) -> Floats:
-    """DP: ln of the ratio of mean exposures. `exposure` is (…, document), `membership` (…, document, 2).
-
-    >>> two = np.array([[1.0, 0.0], [0.0, 1.0], [0.0, 1.0]])
-    >>> round(float(exposure_ratio(np.array([1.0, 0.6, 0.4]), two)), 4)  # ln(1 / 0.5)
-    0.6931
-    """
-    return log_ratio(group_means(exposure, membership))
-
-
-def exposed_utility_ratio(exposure: Floats, merits: Floats, membership: Floats) -> Floats:
-    """EUR: ln of the ratio of mean exposure per mean merit.
-
-    >>> two = np.array([[1.0, 0.0], [0.0, 1.0], [0.0, 1.0]])
-    >>> round(float(exposed_utility_ratio(np.array([1.0, 0.6, 0.4]), np.array([4.0, 3.0, 1.0]), two)), 4)
-    0.0
-    """
-    return log_ratio(group_means(exposure, membership), group_means(merits, membership))
-
-
-def realised_utility_ratio(exposure: Floats, merits: Floats, membership: Floats) -> Floats:
-    """RUR: ln of the ratio of mean exposure×merit per mean merit.
-
-    >>> two = np.array([[1.0, 0.0], [0.0, 1.0]])
-    >>> round(float(realised_utility_ratio(np.array([1.0, 0.5]), np.array([4.0, 1.0]), two)), 4)
-    0.6931
-    """
-    return log_ratio(group_means(exposure * merits, membership), group_means(merits, membership))
-
-
 @dataclass(frozen=True)
 class RatioMeasure(ExposureMeasure):
-    """What DP, EUR and RUR share. 0 is fair; above 0 the protected group has more, below 0 less."""
+    """What DP, EUR and RUR share. 0 is fair; above 0 the protected group has more, below 0 less.
+
+    Means are over the candidates. With a weight of 1, 1/M̄ or M_d/M̄ for each document's exposure, all three are ln of
+    the ratio of the two sides' weighted mean exposures.
+    """
 
     direction = near(0.0)
     attributes = "one"
+    uses_candidates = True
 
     attr: str = param(None, "the attribute's name", check=named)
-    protected: str = param(None, "the group that stands over the rest of the attribute", check=named)
+    protected: str = param(None, "the group that is compared with the rest of the attribute", check=named)
 
     @abstractmethod
-    def of_sides(self, exposed: Exposed, membership: Floats) -> Floats:
-        """The value for each topic, from the documents' weights in the protected group and in the rest."""
+    def weights(self, exposed: Exposed) -> tuple[Floats | float, Floats | None]:
+        """What exposures are multiplied by, and the merits by whose mean the mean exposure is divided, if any."""
 
     def of_exposure(self, exposed: Exposed) -> Floats:
         """The value for each topic; NaN where a mean is 0 or undefined, or the attribute does not apply."""
-        attribute = exposed.attribute(self.attr)
-        value = self.of_sides(exposed, sides(attribute, self.protected))
+        attribute, membership = self._sides(exposed)
+        factor, merits = self.weights(exposed)
+        per = None if merits is None else group_means(merits, membership)
+        value = log_ratio(group_means(exposed.exposure * factor, membership), per)
         return np.where(attribute.applies, value, np.nan)
+
+    def gradient(self, exposed: Exposed) -> Floats:
+        """∂value/∂ε: each document's part in its side's sum; the merits cancel."""
+        _, membership = self._sides(exposed)
+        factor, _ = self.weights(exposed)
+        defined = ~np.isnan(self.of_exposure(exposed))[..., None]
+        sums = rank_sum(np.moveaxis(membership, -1, -2) * (exposed.exposure * factor)[..., None, :])
+        share = divide(np.array([1.0, -1.0]), sums, (sums > 0) & defined, otherwise=0.0)
+        return rank_sum(membership * share[..., None, :]) * factor
+
+    def _sides(self, exposed: Exposed) -> tuple[AttributeView, Floats]:
+        attribute = exposed.attribute(self.attr)
+        return attribute, sides(attribute, self.protected) * exposed.candidates[..., None]
 
 
 @dataclass(frozen=True)
@@ -114,15 +104,15 @@ class DP(RatioMeasure):
     """
 
     name = "DP"
-    formula = "ln(v̄_protected / v̄_rest), v̄ membership-weighted mean exposures"
+    formula = "ln(ε̄_protected / ε̄_rest), ε̄ membership-weighted mean exposures"
     source = (
         "Singh, Joachims: Fairness of exposure in rankings. KDD 2018; "
         "the logarithm: Raj, Ekstrand: Measuring fairness in ranked results. SIGIR 2022"
     )
 
-    def of_sides(self, exposed: Exposed, membership: Floats) -> Floats:
-        """ln of the ratio of mean exposures."""
-        return exposure_ratio(exposed.exposure, membership)
+    def weights(self, exposed: Exposed) -> tuple[Floats | float, Floats | None]:
+        """Exposure alone."""
+        return 1.0, None
 
 
 @dataclass(frozen=True)
@@ -136,14 +126,14 @@ class EUR(RatioMeasure):
     """
 
     name = "EUR"
-    formula = "ln((v̄/M̄)_protected / (v̄/M̄)_rest), v̄ and M̄ membership-weighted means"
+    formula = "ln((ε̄/M̄)_protected / (ε̄/M̄)_rest), ε̄ and M̄ membership-weighted means"
     source = DP.source
 
     merit: str = merit_param()
 
-    def of_sides(self, exposed: Exposed, membership: Floats) -> Floats:
-        """ln of the ratio of mean exposure per mean merit."""
-        return exposed_utility_ratio(exposed.exposure, merit(exposed.grades, self.merit), membership)
+    def weights(self, exposed: Exposed) -> tuple[Floats | float, Floats | None]:
+        """Exposure per mean merit."""
+        return 1.0, merit(exposed.grades, self.merit)
 
 
 @dataclass(frozen=True)
@@ -157,11 +147,12 @@ class RUR(RatioMeasure):
     """
 
     name = "RUR"
-    formula = "ln((mean of v·M / M̄)_protected / (mean of v·M / M̄)_rest), membership-weighted means"
+    formula = "ln((mean of ε·M / M̄)_protected / (mean of ε·M / M̄)_rest), membership-weighted means"
     source = DP.source
 
     merit: str = merit_param()
 
-    def of_sides(self, exposed: Exposed, membership: Floats) -> Floats:
-        """ln of the ratio of mean exposure×merit per mean merit."""
-        return realised_utility_ratio(exposed.exposure, merit(exposed.grades, self.merit), membership)
+    def weights(self, exposed: Exposed) -> tuple[Floats | float, Floats | None]:
+        """Exposure×merit per mean merit."""
+        merits = merit(exposed.grades, self.merit)
+        return merits, merits
