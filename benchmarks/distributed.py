@@ -20,7 +20,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from fairevals.collection.slices import Slice
+from fairevals.collection.collection import Slice
 from fairevals.evaluation import Collection, Plan, Scores, load_collection, score, score_piece
 from fairevals.io import dataset
 from fairevals.io.dataset import open_dataset, parts, with_topics
@@ -106,7 +106,7 @@ def main() -> None:
         collection = load_collection(None, qrels, {"GROUP": groups})
         plan = Plan.of(collection, MEASURES)
         collection = collection.with_attributes(
-            plan.wanted.attributes
+            plan.requirements.attributes
         )  # read once, however many topics there are
         size = sum(path.stat().st_size for path in folder.iterdir())
         print(

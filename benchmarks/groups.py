@@ -74,7 +74,7 @@ def seconds(runs: int, topics: int, depth: int, groups: int, cutoff: int) -> flo
     """Wall time of scoring without reading, the best of three."""
     collection, loaded = make(runs, topics, depth, groups)
     plan = Plan.of(collection, measures(["HINDEX", "REGION"], cutoff))
-    collection = collection.with_attributes(plan.wanted.attributes)
+    collection = collection.with_attributes(plan.requirements.attributes)
     best = float("inf")
     for _ in range(3):
         start = time.perf_counter()

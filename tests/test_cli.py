@@ -89,10 +89,11 @@ class TestScore:
     def test_json(self, fairevals):
         _, out, _ = fairevals(*SCORE, "-m", "nDCG@2", "-q", "--format", "json")
         found = json.loads(out)
-        empty = dict.fromkeys(["value", "se", "topics", "undefined"])
+        empty = dict.fromkeys(["value", "se", "topics", "undefined", "incomplete"])
         assert found[2] == {"run": "good", "topic": "q3", "measure": "nDCG@2"} | empty
         assert found[3]["value"] == 1.0
         assert (found[3]["topics"], found[3]["undefined"]) == (2, 1)
+        assert found[3]["incomplete"] is False
 
     def test_latex(self, fairevals, folder):
         (folder / "odd.run").write_text(POOR.replace("poor_1%", r"a&b_{\x}$#^~"))
@@ -189,7 +190,7 @@ class TestScore:
         (folder / "part.run").write_text("q1 Q0 a 1 1 part\nq9 Q0 a 1 1 part\n")
         _, out, err = fairevals("score", "--qrels", "my.qrels", "part.run", "-m", "P@1", "--format", "csv")
         assert out.count("\n") == 2
-        assert "left out 1 topic without judgements, such as q9" in err
+        assert "skipped 1 topic without judgements, such as q9" in err
         assert "has nothing for 2 judged topics, such as q2" in err
 
 

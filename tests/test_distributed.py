@@ -231,18 +231,18 @@ def test_topics_are_spelt_as_in_one_file(tmp_path, column):
         ({"score": [1.0, float("inf")]}, r"b\.parquet:3: score .*inf.*; expected a finite number"),
         ({"score": ["1", "high"]}, r"b\.parquet:3: score 'high'; expected a finite number"),
         ({"doc": ["x", ""]}, r"b\.parquet:3: an empty doc"),
-        ({"topic": [None, "R1"]}, r"b\.parquet:2: an empty topic"),
+        ({"topic": [None, "R01"]}, r"b\.parquet:2: an empty topic"),
         (
             {"doc": ["x", "a"]},
-            r"b\.parquet: document 'a' a second time in topic 'R1'; expected it once in all",
+            r"b\.parquet: document 'a' a second time in topic 'R01'; expected it once in all",
         ),
         ({"doc": ["x", "a\0b"]}, r"b\.parquet: not a readable table \(a NUL character"),
     ],
 )
 def test_what_is_wrong_with_a_file_of_a_folder(tmp_path, change, message):
-    good = {"topic": ["R1", "R1"], "doc": ["a", "b"], "score": [2.0, 1.0]}
+    good = {"topic": ["R01", "R01"], "doc": ["a", "b"], "score": [2.0, 1.0]}
     pd.DataFrame(good).to_parquet(tmp_path / "a.parquet")
-    rows = {"topic": ["R1", "R1"], "doc": ["c", "d"], "score": [2.0, 1.0]} | change
+    rows = {"topic": ["R01", "R01"], "doc": ["c", "d"], "score": [2.0, 1.0]} | change
     pd.DataFrame(rows).to_parquet(tmp_path / "b.parquet")
     with pytest.raises(InputError, match=message):
         score([tmp_path], COLLECTION, plan_of())
@@ -266,7 +266,7 @@ def test_bytes_that_are_not_utf8(tmp_path):
     import pyarrow.parquet as pq
 
     doc = pa.array([b"a\xff"], pa.binary()).view(pa.string())
-    pq.write_table(pa.table({"topic": ["R1"], "doc": doc, "score": [1.0]}), tmp_path / "a.parquet")
+    pq.write_table(pa.table({"topic": ["R01"], "doc": doc, "score": [1.0]}), tmp_path / "a.parquet")
     with pytest.raises(InputError, match=r"a\.parquet: not a readable table \(.*UTF"):
         score([tmp_path], COLLECTION, plan_of())
 

@@ -92,7 +92,7 @@ def test_group_error_of_samples_is_right():
 
 def test_cascade_cannot_be_exact_under_plackett_luce_and_says_so():
     collection = load_collection(None, QRELS)
-    with pytest.raises(UsageError, match="--method mc"):
+    with pytest.raises(UsageError, match="method 'mc'"):
         list(document_exposures(RUN, collection, ExposureQuery(PolicySpec("pl"), "cascade(0.9,0.5)")))
     rows = list(document_exposures(RUN, collection, ExposureQuery(PolicySpec("ranking"), "cascade(0.9,0.5)")))
     # b at rank 1 is relevant, so what follows it gets half of 0.9.

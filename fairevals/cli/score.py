@@ -18,7 +18,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
     common.add_measures(parser)
     parser.add_argument("-q", "--per-topic", action="store_true", help="print every topic, not only means")
     parser.add_argument(
-        "--components", action="store_true", help="also print the parts of composed measures (GFR, M1)"
+        "--components",
+        action="store_true",
+        help="also print the parts of composed measures (GFR, M1), and the share of attention on unjudged documents",
     )
     common.add_policy(parser)
     common.add_output(parser)
@@ -34,7 +36,7 @@ def run(args: argparse.Namespace) -> int:
     collection = common.collection_of(args)
     plan = Plan.of(collection, args.measures, common.policy_of(args, collection))
     if args.components:
-        plan = with_components(plan, collection)
+        plan = with_components(plan, collection, unjudged=True)
     show = common.progress("scoring")
     with common.executor_of(args) as executor:
         scores = score(args.runs, collection, plan, jobs=args.jobs, executor=executor, progress=show)

@@ -1,9 +1,9 @@
-"""Runs laid beside the judgements: padded blocks of topics, cut so that memory stays bounded."""
+"""Runs joined with the judgements, as padded blocks of topics, cut so that memory stays bounded."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -21,9 +21,9 @@ CELLS = 1 << 20
 
 @dataclass(frozen=True)
 class Block:
-    """Some topics of a run: for each its documents, those retrieved first and in rank order.
+    """Some topics of a run with their documents: retrieved documents come first, in rank order.
 
-    Arrays are (topics, documents), padded at the end of the documents.
+    Arrays are (topics, documents), padded at the end.
     """
 
     first: int
@@ -31,7 +31,7 @@ class Block:
     topics: tuple[str, ...]
     documents: Ids
     row: Ints
-    """Which of `documents` stands in a cell; −1 for padding."""
+    """The index of each cell's document in `documents`; −1 for padding."""
     raw_grades: Floats
     """As judged; NaN for unjudged documents and padding."""
     scores: Floats
@@ -84,15 +84,7 @@ class Block:
             ideal=self.ideal,
             max_grade=self.max_grade,
             attributes={
-                name: AttributeView(
-                    a.groups,
-                    a.ordinal,
-                    a.membership[:, :width] * there[..., None],
-                    a.target,
-                    a.applies,
-                    a.divergence,
-                    a.weight,
-                )
+                name: replace(a, membership=a.membership[:, :width] * there[..., None])
                 for name, a in self.attributes.items()
             },
             utility_weight=self.utility_weight,
@@ -111,14 +103,11 @@ class Block:
             ideal=self.ideal[:, None, :],
             max_grade=self.max_grade,
             attributes={
-                name: AttributeView(
-                    a.groups,
-                    a.ordinal,
-                    a.membership[topic, cells] * there[..., None],
-                    a.target[:, None, :],
-                    a.applies[:, None],
-                    a.divergence,
-                    a.weight,
+                name: replace(
+                    a,
+                    membership=a.membership[topic, cells] * there[..., None],
+                    target=a.target[:, None, :],
+                    applies=a.applies[:, None],
                 )
                 for name, a in self.attributes.items()
             },
@@ -130,19 +119,18 @@ class Block:
 
 @dataclass(frozen=True)
 class Requirements:
-    """What the measures need of a block, so that nothing else is made."""
+    """What the measures need of a block, so that nothing else is computed."""
 
     depth: int | None = None
     """How many ranks they look at; None for all."""
     all_documents: bool = False
-    """Whether judged documents that were not retrieved take part."""
+    """Whether judged documents that were not retrieved are included."""
     attributes: tuple[str, ...] = ()
 
 
 def _distinct(topic: Ints, docs: Ids) -> tuple[Ints, Ints]:
-    """The first row of each (topic, document), and for every row the place of its own among those."""
-    found = keys(docs, topic)
-    _, first, inverse = np.unique(found, return_index=True, return_inverse=True)
+    """The first row of each (topic, document), and for every row the index of its own among those."""
+    _, first, inverse = np.unique(keys(docs, topic), return_index=True, return_inverse=True)
     alike = (topic[first[inverse]] == topic) & docs.equals(np.arange(len(docs)), docs, first[inverse])
     if not alike.all():  # two documents hash alike: decide by the ids themselves
         seen: dict[tuple[int, str], int] = {}
@@ -154,7 +142,7 @@ def _distinct(topic: Ints, docs: Ids) -> tuple[Ints, Ints]:
 
 @dataclass(frozen=True)
 class _Rows:
-    """A run's documents, each once a topic: sorted by topic, retrieved ones first and in rank order."""
+    """A run's documents, each once per topic: sorted by topic, retrieved ones first and in rank order."""
 
     topic: Ints
     docs: Ids
@@ -178,10 +166,11 @@ def blocks(
     run: Run,
     qrels: Qrels,
     attributes: Mapping[str, Attribute],
-    wanted: Requirements,
+    requirements: Requirements,
     *,
     max_grade: float,
     utility_weight: float = 1.0,
+    candidates: str = "judged",
     sampled: bool = False,
     cells: int = CELLS,
 ) -> Iterator[Block]:
@@ -191,8 +180,8 @@ def blocks(
     list_of = np.repeat(np.arange(len(run.lists)), counts)
     rank = np.arange(len(run)) - np.repeat(run.offsets[:-1], counts)
     kept = topic_of_list[list_of] >= 0
-    if wanted.depth is not None:
-        kept &= rank < wanted.depth
+    if requirements.depth is not None:
+        kept &= rank < requirements.depth
     kept_rows = np.flatnonzero(kept)
     list_of, rank = list_of[kept_rows], rank[kept_rows]
     topic, docs, scores = topic_of_list[list_of], run.docs.take(kept_rows), run.scores[kept_rows]
@@ -200,7 +189,7 @@ def blocks(
     if sampled:
         first, inverse = _distinct(topic, docs)
         topic, docs, scores = topic[first], docs.take(first), scores[first]
-    rows, place = _with_judged(topic, docs, scores, qrels, wanted.all_documents, by_name=sampled)
+    rows, place = _with_judged(topic, docs, scores, qrels, requirements.all_documents, by_name=sampled)
     cell = np.arange(rows.topic.size) - np.searchsorted(rows.topic, rows.topic)
     lists: _Lists | None = None
     if sampled and inverse is not None:
@@ -211,13 +200,14 @@ def blocks(
         _check_samples(lists, run, qrels)
     judged = np.diff(qrels.offsets)
     for start, stop in _cuts(rows, lists, judged, cells):
-        yield _block(rows, cell, lists, start, stop, qrels, attributes, wanted, max_grade, utility_weight)
+        block = _block(rows, cell, lists, start, stop, qrels, attributes, requirements, max_grade)
+        yield replace(block, utility_weight=utility_weight, candidates=candidates)
 
 
 def _with_judged(
     topic: Ints, docs: Ids, scores: Floats, qrels: Qrels, all_documents: bool, by_name: bool
 ) -> tuple[_Rows, Ints]:
-    """Join the grades, add the judged documents that are missing if wanted; also where each given row went.
+    """Join the grades, add the judged documents that are missing if requirements; also where each given row went.
 
     Retrieved documents keep their order, or (`by_name`) take that of their ids where there is no one ranking.
     """
@@ -244,24 +234,24 @@ def _with_judged(
 
 
 def _sizes(lists: _Lists, topics: int) -> tuple[Ints, Ints]:
-    """How many samples each topic has, and how many documents the longest of them."""
+    """How many samples each topic has, and how many documents its longest sample has."""
     deepest = np.zeros(topics, dtype=np.int64)
     np.maximum.at(deepest, lists.topic[lists.of_row], lists.rank + 1)
     return np.bincount(lists.topic[lists.topic >= 0], minlength=topics), deepest
 
 
 def _check_samples(lists: _Lists, run: Run, qrels: Qrels) -> None:
-    """Raise where a small file would take very much memory: many samples, and one that is far longer."""
+    """Raise where a small file would need a lot of memory: many samples of which one is far longer."""
     samples, deepest = _sizes(lists, len(qrels.topics))
     lines = np.bincount(lists.topic[lists.of_row], minlength=len(qrels.topics))
     wasteful = np.flatnonzero(samples * deepest > np.maximum(16 * lines, 1 << 24))
     if wasteful.size:
         topic = int(wasteful[0])
-        found = (
+        excess = (
             f"{samples[topic]} samples of topic {escape(qrels.topics[topic])!r}, "
             f"one with {deepest[topic]} documents"
         )
-        raise InputError(Place(run.source), found, "samples of similar length")
+        raise InputError(Place(run.source), excess, "samples of similar length")
 
 
 def _cuts(rows: _Rows, lists: _Lists | None, judged: Ints, cells: int) -> Iterator[tuple[int, int]]:
@@ -290,9 +280,8 @@ def _block(
     stop: int,
     qrels: Qrels,
     attributes: Mapping[str, Attribute],
-    wanted: Requirements,
+    requirements: Requirements,
     max_grade: float,
-    utility_weight: float,
 ) -> Block:
     low, high = np.searchsorted(rows.topic, [start, stop])
     here = slice(int(low), int(high))
@@ -304,7 +293,7 @@ def _block(
     raw_grades[topic, column] = rows.grades[here]
     scores[topic, column] = rows.scores[here]
     views = {}
-    for name in wanted.attributes:
+    for name in requirements.attributes:
         attribute = attributes[name]
         membership = np.zeros((*shape, len(attribute.spec.groups)))
         concerned = attribute.applies[rows.topic[here]]
@@ -331,7 +320,6 @@ def _block(
         ideal=qrels.ideal(start, stop),
         rankings=_rankings(lists, start, stop) if lists is not None else None,
         max_grade=max_grade,
-        utility_weight=utility_weight,
         attributes=views,
     )
 

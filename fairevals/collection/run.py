@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -43,7 +43,7 @@ def ranking_order(lists: Ints, docs: Ids, scores: Floats) -> Ints:
 
 @dataclass(frozen=True)
 class Run:
-    """Rankings, one a topic, or several (samples). Rows are sorted by list and rank.
+    """Rankings, one per topic, or several (samples). Rows are sorted by list and rank.
 
     A *list* is one ranking; list i has rows `offsets[i]` to `offsets[i+1]`.
     """
@@ -56,6 +56,8 @@ class Run:
     docs: Ids
     scores: Floats
     lines: int
+    order: str = "score"
+    """What ranks its documents: "score", or the order of lines ("file")."""
 
     @classmethod
     def of(cls, columns: RunColumns) -> Run:
@@ -67,7 +69,19 @@ class Run:
         counts = np.bincount(columns.list_of, minlength=len(columns.lists))
         offsets = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
         docs, scores = columns.docs.take(rows), columns.scores[rows]
-        return cls(columns.tag, columns.name, columns.lists, offsets, docs, scores, columns.lines)
+        return cls(
+            columns.tag, columns.name, columns.lists, offsets, docs, scores, columns.lines, columns.order
+        )
+
+    def as_float32(self) -> Run:
+        """The same run ranked by scores rounded to float32, as trec_eval holds them: more of them tie."""
+        if self.order != "score":
+            return self
+        limit = float(np.finfo(np.float32).max)
+        scores = np.clip(self.scores, -limit, limit).astype(np.float32).astype(np.float64)
+        lists = np.repeat(np.arange(len(self.lists)), np.diff(self.offsets))
+        rows = ranking_order(lists, self.docs, scores)
+        return replace(self, docs=self.docs.take(rows), scores=scores[rows])
 
     @property
     def topics(self) -> list[str]:

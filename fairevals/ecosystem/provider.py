@@ -151,7 +151,7 @@ class NativeEvaluator(their_providers.Evaluator):
         loaded = load_run(
             Named("run", _columns(run, "score")),
             samples=self._plan.policy.kind == "samples",
-            depth=self._plan.wanted.depth,
+            depth=self._plan.requirements.depth,
         )
         scores = score([loaded], self._collection, self._plan)
         row = {str(measure): m for m, measure in enumerate(self._plan.measures)}

@@ -1,4 +1,4 @@
-"""The one pipeline: every command and the Python API score through here."""
+"""The evaluator: every command and the Python API get their values from here."""
 
 from __future__ import annotations
 
@@ -11,13 +11,7 @@ from fairevals.collection.collection import Collection, load_collection
 from fairevals.collection.inputs import list_runs
 from fairevals.errors import UsageError
 from fairevals.evaluation.pieces import SharingExecutor, name_runs, score, score_piece, score_run
-from fairevals.evaluation.prepare import (
-    Plan,
-    blocks_of,
-    load,
-    make_policy,
-    with_components,
-)
+from fairevals.evaluation.plan import OpenRun, Plan, load, load_policy_blocks, open_run, with_components
 from fairevals.io.task import PolicySpec, Task
 
 if TYPE_CHECKING:
@@ -25,14 +19,15 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Collection",
+    "OpenRun",
     "Plan",
     "SharingExecutor",
-    "blocks_of",
     "evaluate",
     "load",
     "load_collection",
-    "make_policy",
+    "load_policy_blocks",
     "name_runs",
+    "open_run",
     "score",
     "score_piece",
     "score_run",

@@ -8,7 +8,8 @@ import numpy as np
 
 from fairevals.collection import Ranked
 from fairevals.collection.blocks import Block
-from fairevals.evaluation.prepare import parts_of
+from fairevals.evaluation.plan import parts_of
+from fairevals.io.task import Task
 from fairevals.measures import (
     CompositeMeasure,
     ExposureMeasure,
@@ -30,27 +31,32 @@ CELLS_OF_SAMPLES = 1 << 22
 """How many (topic, sample, rank, group) cells are looked at together, at most."""
 
 
-def expectations(measures: Sequence[Measure], policy: Policy, block: Block) -> list[Estimate]:
-    """The expected value of each measure on each topic of the block: exact where it can be, else sampled."""
-    found: dict[str, Estimate] = {}
+def expectations(
+    measures: Sequence[Measure], policy: Policy, block: Block, task: Task | None = None
+) -> list[Estimate]:
+    """The expected value of each measure on each topic of the block: exact where it can be, else sampled.
+
+    The task decides what topics without documents or without relevant documents are worth.
+    """
+    estimates: dict[str, Estimate] = {}
     exposures: dict[tuple[str, int | None], Exposure] = {}
     needed = {str(part): part for measure in measures for part in parts_of(measure)}
     sampled = {}
     for name, measure in needed.items():
         if isinstance(measure, ExposureMeasure) or (isinstance(measure, LinearMeasure) and policy.sampled):
-            found[name] = _of_exposure(measure, policy, block, exposures)
+            estimates[name] = _of_exposure(measure, policy, block, exposures)
         elif isinstance(measure, RankingMeasure):
             sampled[name] = measure
-    found.update(_of_rankings(sampled, policy, block))
-    for name, estimate in found.items():
-        found[name] = _settle_missing(needed[name], block, estimate)
-    return [_combined(measure, found) for measure in measures]
+    estimates.update(_of_rankings(sampled, policy, block))
+    for name, estimate in estimates.items():
+        estimates[name] = _with_conventions(needed[name], block, estimate, task or Task())
+    return [_combined(measure, estimates) for measure in measures]
 
 
-def _combined(measure: Measure, found: Mapping[str, Estimate]) -> Estimate:
+def _combined(measure: Measure, estimates: Mapping[str, Estimate]) -> Estimate:
     if not isinstance(measure, CompositeMeasure):
-        return found[str(measure)]
-    parts = [_combined(part, found) for part in measure.parts()]
+        return estimates[str(measure)]
+    parts = [_combined(part, estimates) for part in measure.parts()]
     values = tuple(part.value for part in parts)
     centre = measure.combine(values)
     if all(part.se is None for part in parts):
@@ -100,7 +106,7 @@ def _of_rankings(measures: Mapping[str, RankingMeasure], policy: Policy, block: 
         for name, measure in measures.items():
             values[name][:, start : start + step] = measure.of_ranking(part)
     has_any: Bools = np.any(order >= 0, axis=2)
-    return {name: _sample_mean(found, has_any, policy.sampled) for name, found in values.items()}
+    return {name: _sample_mean(drawn, has_any, policy.sampled) for name, drawn in values.items()}
 
 
 def _sample_mean(values: Floats, counts: Bools, sampled: bool) -> Estimate:
@@ -121,15 +127,14 @@ def _sample_mean(values: Floats, counts: Bools, sampled: bool) -> Estimate:
         return Estimate(mean, np.sqrt(variance / count))
 
 
-def _settle_missing(measure: Measure, block: Block, estimate: Estimate) -> Estimate:
-    """Topics of which the run has nothing: the measure's value for those, where it is defined there at all."""
+def _with_conventions(measure: Measure, block: Block, estimate: Estimate, task: Task) -> Estimate:
+    """The values under the task's conventions for missing topics and topics without relevant documents."""
     gone = block.retrieved == 0
-    if not gone.any():
-        return estimate
-    value = estimate.value.copy()
-    if np.isnan(measure.missing):
-        value[gone] = np.nan
-    else:  # still undefined where no ranking could have had a value
-        value[gone & ~np.isnan(value)] = measure.missing
-    se = None if estimate.se is None else np.where(gone, np.nan, estimate.se)
-    return Estimate(value, se)
+    value, error = estimate.value.copy(), estimate.se
+    if gone.any():
+        missing = np.nan if task.missing == "skip" else measure.missing
+        # A value that no ranking could have stays undefined.
+        value[gone] = np.where(np.isnan(value[gone]), np.nan, missing)
+    if task.conventions == "trec_eval" and measure.is_utility:
+        value[np.isnan(value) & ~(gone & (task.missing == "skip"))] = 0.0
+    return Estimate(value, None if error is None else np.where(gone, np.nan, error))

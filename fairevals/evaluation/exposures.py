@@ -1,4 +1,4 @@
-"""Expected exposure of documents and groups, with what it should follow beside it."""
+"""Expected exposure of documents and groups, with merit and target beside it."""
 
 from __future__ import annotations
 
@@ -9,11 +9,14 @@ from typing import Any
 import numpy as np
 
 from fairevals.attention import Attention, AttentionLike, parse_attention
-from fairevals.collection.blocks import Block, Requirements
+from fairevals.collection.blocks import Block
+from fairevals.collection.collection import Collection
 from fairevals.errors import UsageError
-from fairevals.evaluation import Collection, Plan, blocks_of, load, make_policy
+from fairevals.evaluation.plan import Plan, load_policy_blocks
+from fairevals.evaluation.scores import ALL
 from fairevals.io.task import PolicySpec
-from fairevals.measures.base import rank_sum
+from fairevals.measures.base import divide, rank_sum
+from fairevals.measures.disparity import group_means
 from fairevals.measures.expected_exposure import group_sums, target_exposure
 from fairevals.measures.merit import merit
 from fairevals.policy.estimate import Estimate
@@ -49,12 +52,12 @@ class GroupRow:
     target: float
     """The share that the attribute's target asks for."""
     merit: float
-    """Mean merit of the group's documents, weighted by membership."""
+    """Mean merit of the group's candidates, weighted by membership."""
 
 
 @dataclass(frozen=True)
 class ExposureQuery:
-    """Which exposure is asked for."""
+    """Which exposure to compute."""
 
     policy: PolicySpec
     attention: AttentionLike = "log2"
@@ -77,27 +80,27 @@ class ExposureQuery:
 
 
 def _blocks(
-    source: Any, collection: Collection, question: ExposureQuery, attributes: tuple[str, ...]
+    source: Any, collection: Collection, query: ExposureQuery, attributes: tuple[str, ...]
 ) -> Iterator[tuple[Block, Policy]]:
-    plan = Plan((), question.policy, collection.task.order, Requirements(None, True, attributes))
-    run = load(source, plan)
-    policy = make_policy(question.policy, run)
-    if question.method == "mc" and not isinstance(policy, PlackettLuceRun):
-        raise UsageError("--method mc draws rankings from a Plackett-Luce policy; give --policy pl")
-    if question.method == "exact" and question.model().looks_at_grades and policy.sampled:
+    if query.method == "mc" and query.policy.kind != "pl":
         raise UsageError(
-            f"the exposure under {question.model()} attention cannot be computed exactly; give --method mc"
+            "the method 'mc' draws rankings from a Plackett-Luce policy; expected the policy 'pl'"
         )
-    for block in blocks_of(run, collection, plan):
-        yield block, policy
+    if query.method == "exact" and query.model().looks_at_grades and query.policy.kind == "pl":
+        raise UsageError(
+            f"exposure under the attention {query.model()} cannot be computed exactly; use the method 'mc'"
+        )
+    return load_policy_blocks(
+        source, collection, Plan.reading(collection, query.policy, attributes=attributes)
+    )
 
 
-def _sampled(policy: PlackettLuceRun, block: Block, question: ExposureQuery) -> Estimate:
+def _sampled(policy: PlackettLuceRun, block: Block, query: ExposureQuery) -> Estimate:
     """Mean and standard error of each document's exposure over sampled rankings."""
-    model = question.model()
+    model = query.model()
     return policy.policy(block).exposure(
         model,
-        k=question.cutoff,
+        k=query.cutoff,
         method="mc",
         samples=policy.samples,
         rng=[generator(policy.seed, policy.run, topic) for topic in block.topics],
@@ -105,21 +108,19 @@ def _sampled(policy: PlackettLuceRun, block: Block, question: ExposureQuery) -> 
     )
 
 
-def document_exposures(source: Any, collection: Collection, question: ExposureQuery) -> Iterator[DocumentRow]:
+def document_exposures(source: Any, collection: Collection, query: ExposureQuery) -> Iterator[DocumentRow]:
     """Every document retrieved or judged, by topic; the most exposed first."""
-    for block, policy in _blocks(source, collection, question, ()):
-        if question.method == "mc" and isinstance(policy, PlackettLuceRun) and block.row.shape[1]:
-            estimate = _sampled(policy, block, question)
+    for block, policy in _blocks(source, collection, query, ()):
+        if query.method == "mc" and isinstance(policy, PlackettLuceRun) and block.row.shape[1]:
+            estimate = _sampled(policy, block, query)
         else:
-            estimate = Estimate(policy.exposure(block, question.model(), question.cutoff).value)
+            estimate = Estimate(policy.exposure(block, query.model(), query.cutoff).value)
         se = np.full(block.row.shape, np.nan) if estimate.se is None else estimate.se
-        merits = merit(block.grades, question.merit)
-        looks = question.model().looks_at_grades
-        target = (
-            np.full(block.row.shape, np.nan)  # what a cascade gives a rank depends on what stands above it
-            if looks
-            else target_exposure(block.grades, block.present, question.weights(block))
-        )
+        merits = merit(block.grades, query.merit)
+        if query.model().looks_at_grades:  # then the attention of a rank depends on the documents above it
+            target = np.full(block.row.shape, np.nan)
+        else:
+            target = target_exposure(block.grades, block.present, query.weights(block))
         names = block.documents.texts()
         for t, topic in enumerate(block.topics):
             cells = np.flatnonzero(block.present[t])
@@ -136,7 +137,7 @@ def document_exposures(source: Any, collection: Collection, question: ExposureQu
 
 
 def group_exposures(
-    source: Any, collection: Collection, question: ExposureQuery, attributes: tuple[str, ...] = ()
+    source: Any, collection: Collection, query: ExposureQuery, attributes: tuple[str, ...] = ()
 ) -> Iterator[GroupRow]:
     """Every group of the attributes (all of them by default), by topic, and then in the mean over topics."""
     names = attributes or collection.attribute_names
@@ -144,20 +145,22 @@ def group_exposures(
         raise UsageError("there are no attributes: groups need a task with [attributes.…]")
     loaded = collection.with_attributes(names)
     kept: dict[str, list[tuple[Floats, ...]]] = {name: [] for name in names}
-    for block, policy in _blocks(source, loaded, question, names):
-        if question.method == "mc":  # draw, even where it could be computed
-            exposure = Policy.exposure(policy, block, question.model(), question.cutoff)
+    for block, policy in _blocks(source, loaded, query, names):
+        if query.method == "mc":  # draw, even where it could be computed
+            exposure = Policy.exposure(policy, block, query.model(), query.cutoff)
         else:
-            exposure = policy.exposure(block, question.model(), question.cutoff)
+            exposure = policy.exposure(block, query.model(), query.cutoff)
         for name in names:
-            found = _of_groups(block, name, exposure, question)
-            kept[name].append(found)
-            yield from _group_rows(block, name, found)
+            columns = _group_columns(block, name, exposure, query)
+            kept[name].append(columns)
+            for t in np.flatnonzero(~np.isnan(columns[0][:, 0])).tolist():
+                for g, group in enumerate(block.attributes[name].groups):
+                    yield GroupRow(block.topics[t], name, group, *(float(a[t, g]) for a in columns))
     for name in names:
         yield from _mean_rows(name, loaded.attributes[name].spec.groups, kept[name])
 
 
-def _of_groups(block: Block, name: str, exposure: Exposure, question: ExposureQuery) -> tuple[Floats, ...]:
+def _group_columns(block: Block, name: str, exposure: Exposure, query: ExposureQuery) -> tuple[Floats, ...]:
     """Exposure, standard error, share, target and mean merit, each (topics, groups); NaN where it does not apply."""
     view = block.attributes[name]
     sums = group_sums(exposure.value, view.membership)
@@ -168,22 +171,17 @@ def _of_groups(block: Block, name: str, exposure: Exposure, question: ExposureQu
         )
         se = sums if estimate.se is None else estimate.se
     there: Bools = view.applies[:, None] & (block.retrieved > 0)[:, None]
-    total, size = rank_sum(sums)[:, None], group_sums(block.present.astype(np.float64), view.membership)
-    merits = group_sums(merit(block.grades, question.merit), view.membership)
-    with np.errstate(invalid="ignore", divide="ignore"):
-        share, mean_merit = sums / total, merits / size
+    mean_merit = group_means(
+        merit(block.grades, query.merit), block.exposed(exposure.value).candidate_membership(name)
+    )
+    total = rank_sum(sums)[:, None]
+    share = divide(sums, total, total > 0)
     return tuple(np.where(there, a, np.nan) for a in (sums, se, share, view.target, mean_merit))
 
 
-def _group_rows(block: Block, name: str, found: tuple[Floats, ...]) -> Iterator[GroupRow]:
-    groups = block.attributes[name].groups
-    for t in np.flatnonzero(~np.isnan(found[0][:, 0])).tolist():
-        for g, group in enumerate(groups):
-            yield GroupRow(block.topics[t], name, group, *(float(a[t, g]) for a in found))
-
-
-def _mean_rows(name: str, groups: tuple[str, ...], found: list[tuple[Floats, ...]]) -> Iterator[GroupRow]:
-    arrays = [np.concatenate([part[i] for part in found]) for i in range(5)]
+def _mean_rows(name: str, groups: tuple[str, ...], kept: list[tuple[Floats, ...]]) -> Iterator[GroupRow]:
+    """The means over the topics on which the groups have a share."""
+    arrays = [np.concatenate([columns[i] for columns in kept]) for i in range(5)]
     defined = ~np.isnan(arrays[2][:, 0])
     if not defined.any():
         return
@@ -191,15 +189,14 @@ def _mean_rows(name: str, groups: tuple[str, ...], found: list[tuple[Floats, ...
     count = len(share)
     errors = np.sqrt((se**2).sum(axis=0)) / count
     for g, group in enumerate(groups):
-        values = [float(a[:, g].mean()) for a in (exposure, share, target)]
         merits = mean_merit[:, g][~np.isnan(mean_merit[:, g])]
         yield GroupRow(
-            "all",
+            ALL,
             name,
             group,
-            values[0],
-            float(errors[g]),
-            values[1],
-            values[2],
-            float(merits.mean()) if merits.size else float("nan"),
+            exposure=float(exposure[:, g].mean()),
+            se=float(errors[g]),
+            share=float(share[:, g].mean()),
+            target=float(target[:, g].mean()),
+            merit=float(merits.mean()) if merits.size else float("nan"),
         )

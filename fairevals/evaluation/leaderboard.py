@@ -16,17 +16,19 @@ def long_table(scores: Scores, per_topic: bool) -> Table:
 
 
 def json_table(scores: Scores, per_topic: bool) -> Table:
-    """The same, with how many topics a mean is over and how many are undefined."""
+    """The same, with how many topics a mean is over, how many are undefined, and whether the run is incomplete."""
     means = {
-        (run, str(measure)): scores.mean(r, m)
+        (run, str(measure)): (scores.mean(r, m), bool(scores.incomplete[r, m]))
         for r, run in enumerate(scores.runs)
         for m, measure in enumerate(scores.measures)
     }
     rows: list[tuple[Cell, ...]] = []
     for run, topic, measure, value, se in scores.rows(per_topic):
-        counts = (means[run, measure].topics, means[run, measure].undefined) if topic == ALL else (None, None)
+        mean, incomplete = means[run, measure]
+        counts = (mean.topics, mean.undefined, incomplete) if topic == ALL else (None, None, None)
         rows.append((run, topic, measure, value, se, *counts))
-    return Table(("run", "topic", "measure", "value", "se", "topics", "undefined"), tuple(rows))
+    heads = ("run", "topic", "measure", "value", "se", "topics", "undefined", "incomplete")
+    return Table(heads, tuple(rows))
 
 
 def _span(numbers: Sequence[int]) -> str:
@@ -42,46 +44,71 @@ def with_se(value: float, se: float | None, places: int) -> Cell:
     return value if se is None or math.isnan(se) else f"{number(value, places)} ±{number(se, places)}"
 
 
-def best_of(values: Sequence[float], direction: Direction, places: int) -> list[bool]:
-    """Which of several values are the best: all that are printed as the best is, for equal as printed is equal to the
-    reader. None if there is only one value, or none that is defined.
+def best_of(
+    values: Sequence[float], direction: Direction, places: int, eligible: Sequence[bool] | None = None
+) -> list[bool]:
+    """Which of several values are the best: all that are printed as the best is.
+
+    Only `eligible` values can be the best. None is if there is only one value, or none that is defined.
 
     >>> from fairevals.measures.base import HIGHER
     >>> best_of([0.5, 0.50001, float("nan"), 0.3], HIGHER, 4)
     [True, True, False, False]
+    >>> best_of([0.9, 0.5, 0.3], HIGHER, 4, eligible=[False, True, True])
+    [False, True, False]
     """
     costs = [round(float(direction.cost(value)), places) for value in values]
+    costs = [c if ok else math.nan for c, ok in zip(costs, eligible or [True] * len(costs), strict=True)]
     best = min((cost for cost in costs if not math.isnan(cost)), default=math.inf)
     return [len(costs) > 1 and cost == best < math.inf for cost in costs]
 
 
+def ranking_of_runs(scores: Scores, measure: int = 0) -> list[int]:
+    """The runs, best first by a measure: those that are complete for it before the incomplete ones."""
+
+    def key(r: int) -> tuple[bool, float, str]:
+        cost = float(scores.measures[measure].direction.cost(scores.mean(r, measure).value))
+        return bool(scores.incomplete[r, measure]), math.inf if math.isnan(cost) else cost, scores.runs[r]
+
+    return sorted(range(len(scores.runs)), key=key)
+
+
 def leaderboard(scores: Scores, places: int = 4) -> Table:
-    """A row a run, best first by the first measure; the best of each measure is marked, by its direction."""
-    means: list[list[Mean]] = [
-        [scores.mean(r, m) for m in range(len(scores.measures))] for r in range(len(scores.runs))
-    ]
+    """One row per run, best first by the first measure; the best of each measure is marked, by its direction.
 
-    def cost(r: int) -> float:
-        found = float(scores.measures[0].direction.cost(means[r][0].value))
-        return math.inf if math.isnan(found) else found
-
-    order = sorted(range(len(scores.runs)), key=lambda r: (cost(r), scores.runs[r]))
-    rows = [(scores.runs[r], *(with_se(mean.value, mean.se, places) for mean in means[r])) for r in order]
+    A run that is incomplete for a measure has † behind its value, is never marked as the best, and comes after the
+    complete runs if it is the first measure.
+    """
+    order = ranking_of_runs(scores)
+    columns: list[list[Mean]] = [[scores.mean(r, m) for r in order] for m in range(len(scores.measures))]
+    cells: list[list[Cell]] = []
     marked: set[tuple[int, int]] = set()
-    for m, measure in enumerate(scores.measures):
-        best = best_of([means[r][m].value for r in order], measure.direction, places)
+    for m, (measure, means) in enumerate(zip(scores.measures, columns, strict=True)):
+        incomplete = [bool(scores.incomplete[r, m]) for r in order]
+        best = best_of(
+            [mean.value for mean in means], measure.direction, places, [not lacks for lacks in incomplete]
+        )
         marked |= {(place, m + 1) for place, marks in enumerate(best) if marks}
-    columns = [[mean[m] for mean in means] for m in range(len(scores.measures))]
-    footer = (
-        ("topics", *(_span([mean.topics for mean in column]) for column in columns)),
-        ("undefined", *(_span([mean.undefined for mean in column]) for column in columns)),
-    )
+        shown = [with_se(mean.value, mean.se, places) for mean in means]
+        cells.append(
+            [
+                f"{value if isinstance(value, str) else number(mean.value, places)} †" if lacks else value
+                for value, mean, lacks in zip(shown, means, incomplete, strict=True)
+            ]
+        )
+    footer = [
+        ("topics", *(_span([mean.topics for mean in means]) for means in columns)),
+        ("undefined", *(_span([mean.undefined for mean in means]) for means in columns)),
+    ]
+    if scores.incomplete.any():
+        footer.append(("† incomplete", *(str(int(count)) for count in scores.incomplete.sum(axis=0))))
     heads = tuple(f"{measure} {measure.direction.arrow}" for measure in scores.measures)
-    return Table(("run", *heads), tuple(rows), frozenset(marked), footer)
+    rows = tuple((scores.runs[r], *(column[place] for column in cells)) for place, r in enumerate(order))
+    return Table(("run", *heads), rows, frozenset(marked), tuple(footer))
 
 
 def topic_table(scores: Scores, places: int = 4) -> Table:
-    """A row a run and topic, a column a measure; the means come last for each run."""
+    """One row per run and topic, one column per measure; the row of means comes last for each run."""
     rows: list[tuple[Cell, ...]] = []
     for r, run in enumerate(scores.runs):
         for t, topic in enumerate(scores.topics):
@@ -91,5 +118,5 @@ def topic_table(scores: Scores, places: int = 4) -> Table:
             )
             rows.append((run, topic, *values))
         means = [scores.mean(r, m) for m in range(len(scores.measures))]
-        rows.append((run, "all", *(with_se(mean.value, mean.se, places) for mean in means)))
+        rows.append((run, ALL, *(with_se(mean.value, mean.se, places) for mean in means)))
     return Table(("run", "topic", *(f"{m} {m.direction.arrow}" for m in scores.measures)), tuple(rows))

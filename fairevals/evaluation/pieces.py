@@ -1,4 +1,4 @@
-"""Scoring as a list of independent pieces, in this process, a pool of processes or a cluster."""
+"""Scoring as a list of independent pieces: in this process, a pool of processes or a cluster."""
 
 from __future__ import annotations
 
@@ -9,26 +9,26 @@ from collections.abc import Callable, Iterable, Iterator, Sequence, Set
 from concurrent.futures import Executor, Future, ProcessPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from fairevals.collection.blocks import CELLS
-from fairevals.collection.collection import Collection
+from fairevals.collection.collection import Collection, Slice
 from fairevals.collection.qrels import Qrels
 from fairevals.collection.run import Run
-from fairevals.collection.slices import Slice
 from fairevals.errors import UsageError, escape, pluralize
 from fairevals.evaluation.expectation import expectations
-from fairevals.evaluation.prepare import Plan, blocks_of, load, make_policy
+from fairevals.evaluation.plan import Plan, load, open_run, require_judged_topic, unjudged_shares
 from fairevals.evaluation.scores import Scores
 from fairevals.ids import Ids
 from fairevals.io.dataset import is_dataset, open_dataset, parts, with_topics
 from fairevals.io.streams import reads_once
+from fairevals.measures import Measure
 from fairevals.typing import Floats, Ints
 
-if TYPE_CHECKING:
-    pass
+UNJUDGED_REMARK = 0.05
+"""The share of attention to unjudged documents from which a remark is made."""
 
 
 @dataclass(frozen=True)
@@ -42,21 +42,23 @@ class RunScores:
     notes: tuple[str, ...]
 
 
-def score_run(source: Any, collection: Collection, plan: Plan, shard: tuple[int, int] = (0, 1)) -> RunScores:
+def score_run(
+    source: Any,
+    collection: Collection,
+    plan: Plan,
+    shard: tuple[int, int] = (0, 1),
+    *,
+    check_topics: bool = True,
+) -> RunScores:
     """Read a run and score it; with `shard` (i, n) only every n-th block, the rest being NaN."""
-    run = load(source, plan)
-    policy = make_policy(plan.policy, run)
-    if plan.policy.kind != "samples" and len(run.lists) > len(run.topics):
-        raise UsageError(
-            f"{escape(run.source, 300)} has several rankings of a topic; expected one (or --policy samples)"
-        )
+    opened = open_run(source, collection, plan, check_topics=check_topics)
+    run, policy = opened.run, opened.policy
     shape = (len(plan.measures), len(collection.qrels.topics))
     values, se = np.full(shape, np.nan), np.full(shape, np.nan)
-    pieces = blocks_of(run, collection, plan, CELLS if shard[1] == 1 else CELLS // (1 << 8))
-    for number, block in enumerate(pieces):
+    for number, block in enumerate(opened.blocks(CELLS if shard[1] == 1 else CELLS // (1 << 8))):
         if number % shard[1] == shard[0]:
             here = slice(block.first, block.first + len(block.topics))
-            for m, estimate in enumerate(expectations(plan.measures, policy, block)):
+            for m, estimate in enumerate(expectations(plan.measures, policy, block, collection.task)):
                 values[m, here] = estimate.value
                 if estimate.se is not None:
                     se[m, here] = estimate.se
@@ -69,7 +71,7 @@ def _notes(tag: str, topics: Set[str], qrels: Qrels) -> Iterator[str]:
     extra = [topic for topic in topics if topic not in qrels.number]
     if extra:
         many = pluralize(len(extra), "topic")
-        yield f"{escape(tag)}: left out {many} without judgements, such as {escape(min(extra))}"
+        yield f"{escape(tag)}: skipped {many} without judgements, such as {escape(min(extra))}"
     missing = [topic for topic in qrels.topics if topic not in topics]
     if missing:
         many = pluralize(len(missing), "judged topic")
@@ -106,7 +108,7 @@ class SharingExecutor(Executor):
 
     @abstractmethod
     def share(self, value: Any) -> Any:
-        """Something to hand to `submit` in place of the value, which the workers then get."""
+        """A stand-in for the value in `submit`, which workers receive as the value itself."""
 
 
 _shared: list[tuple[Collection, Plan]] = []
@@ -119,13 +121,13 @@ def _share(collection: Collection, plan: Plan) -> None:
 
 @dataclass(frozen=True)
 class Piece:
-    """A piece of the work: a run, every n-th block of one, or some topics of a data set."""
+    """One unit of work: a run, every n-th block of a run, or some topics of a data set."""
 
     run: int
     source: Any
     shard: tuple[int, int] = (0, 1)
     topics: Ints | None = None
-    """The numbers of the topics that it is about; None for all."""
+    """The numbers of its topics; None for all."""
 
 
 def score_piece(
@@ -133,17 +135,19 @@ def score_piece(
 ) -> RunScores:
     """Score a piece wherever this runs; `part` is what the topics of the piece need beyond what all share."""
     collection, plan = shared or _shared[0]
-    return score_run(source, collection if part is None else collection.sliced(part), plan, shard)
+    if part is None:
+        return score_run(source, collection, plan, shard)
+    return score_run(source, collection.sliced(part), plan, shard, check_topics=False)
 
 
 @dataclass(frozen=True)
 class _Workers:
-    """Where pieces are worked on: here (no pool), or by a pool that knows `shared`."""
+    """Where pieces are computed: here (no pool), or in a pool that has been given `shared`."""
 
     pool: Executor | None
     shared: Any
     ahead: int
-    """How many pieces may wait; the rest is not even cut yet."""
+    """How many pieces may be queued; the rest is not cut yet."""
 
     def run(self, function: Callable[..., Any], calls: Iterable[tuple[Any, ...]]) -> Iterator[Any]:
         """The results, in order."""
@@ -161,7 +165,7 @@ class _Workers:
 
 @contextmanager
 def _workers(collection: Collection, plan: Plan, jobs: int, executor: Executor | None) -> Iterator[_Workers]:
-    """Workers that have been told what all pieces need."""
+    """Workers that have what all pieces need."""
     if executor is None and jobs == 1:
         yield _Workers(None, (collection, plan), 1)
     elif executor is None:
@@ -169,7 +173,7 @@ def _workers(collection: Collection, plan: Plan, jobs: int, executor: Executor |
         try:
             yield _Workers(pool, None, 4 * jobs)
         except BaseException:
-            # Interrupted, or one piece is wrong: the others are of no use, and nobody wants to wait for them.
+            # Interrupted, or one piece failed: nobody needs the others.
             for process in list(pool._processes.values()):
                 process.terminate()
             raise
@@ -181,22 +185,23 @@ def _workers(collection: Collection, plan: Plan, jobs: int, executor: Executor |
         yield _Workers(executor, shared, 4 * max(jobs, 2))
 
 
-def _at_hand(source: Any, plan: Plan) -> Any:
-    """The source, or the run itself where other processes could not read it (again): `-`, a pipe."""
+def _readable_anywhere(source: Any, collection: Collection, plan: Plan) -> Any:
+    """The source; or the run itself where other processes cannot read it again (standard input, a pipe)."""
     if not isinstance(source, (str, os.PathLike)) or not reads_once(source):
         return source
-    return load(source, plan)
+    return load(source, collection, plan)
 
 
 def _shards(runs: int, jobs: int, plan: Plan) -> int:
-    """Into how many pieces each run is cut: one, unless there is more work in computing than in reading."""
+    """Into how many pieces each run is cut: one, unless computing takes longer than reading."""
     return 1 if plan.policy.kind == "ranking" or runs >= jobs else -(-jobs // runs)
 
 
 def _pieces_of_dataset(
-    run: int, source: Any, qrels: Qrels, workers: _Workers
+    run: int, source: Any, collection: Collection, workers: _Workers
 ) -> tuple[list[Piece], tuple[str, ...]]:
-    """A data set cut into parts that share no topic, the judged topics that it lacks, and what to say of it."""
+    """A data set cut into parts that share no topic, the judged topics that it lacks, and remarks on it."""
+    qrels = collection.qrels
     dataset = open_dataset(source)
     fragments = list(workers.run(with_topics, ((fragment,) for fragment in dataset.files)))
     pieces = []
@@ -206,6 +211,7 @@ def _pieces_of_dataset(
         topics.update(there)
         numbers = sorted(qrels.number[topic] for topic in there if topic in qrels.number)
         pieces.append(Piece(run, replace(part, topics=None if part.whole else there), topics=_array(numbers)))
+    require_judged_topic(dataset.name, sorted(topics), collection)
     missing = [number for topic, number in qrels.number.items() if topic not in topics]
     if missing:
         nothing = Run(dataset.tag, dataset.name, [], np.zeros(1, np.int64), Ids.of([]), np.zeros(0), 0)
@@ -233,11 +239,15 @@ def score(
     """
     if not runs:
         raise UsageError("there is no run to score")
-    collection = collection.with_attributes(plan.wanted.attributes)
+    # Measures over candidates cannot see the attention that unjudged documents get: it is computed beside them.
+    shown = plan.measures
+    hidden = unjudged_shares(m for m in shown if m.uses_candidates)
+    plan = replace(plan, measures=(*shown, *(m for m in hidden if m not in shown)))
+    collection = collection.with_attributes(plan.requirements.attributes)
     if isinstance(executor, SharingExecutor):
         jobs = executor.jobs
     if jobs > 1 or executor is not None:
-        runs = [_at_hand(source, plan) for source in runs]
+        runs = [_readable_anywhere(source, collection, plan) for source in runs]
     far = isinstance(executor, SharingExecutor)
     datasets = [is_dataset(source) for source in runs]
     shards = _shards(len(runs), jobs, plan)
@@ -252,8 +262,8 @@ def score(
         for run, source in enumerate(runs):
             path = _absolute(source) if far else source
             if datasets[run]:
-                found, notes[run] = _pieces_of_dataset(run, path, collection.qrels, workers)
-                pieces += found
+                cut, notes[run] = _pieces_of_dataset(run, path, collection, workers)
+                pieces += cut
             else:
                 pieces += [Piece(run, path, (i, shards)) for i in range(shards)]
         calls = ((workers.shared, p.source, p.shard, _slice(p, collection)) for p in pieces)
@@ -268,18 +278,47 @@ def score(
             notes.setdefault(piece.run, scored.notes)
             if progress:
                 progress(done, len(pieces))
-    return Scores(
-        runs=tuple(name_runs([named[run] for run in range(len(runs))])),
-        measures=plan.measures,
-        topics=collection.qrels.topics,
-        values=values,
-        se=se,
-        notes=tuple(note for run in range(len(runs)) for note in notes[run]),
+    names = tuple(name_runs([named[run] for run in range(len(runs))]))
+    scores = Scores(names, plan.measures, collection.qrels.topics, values, se)
+    remarks = [note for run in range(len(runs)) for note in notes[run]]
+    remarks += _unjudged_remarks(scores, hidden) + _incomplete_remarks(scores, len(shown))
+    return replace(
+        scores, measures=shown, values=values[:, : len(shown)], se=se[:, : len(shown)], notes=tuple(remarks)
     )
 
 
+def _incomplete_remarks(scores: Scores, measures: int) -> list[str]:
+    """A remark for each run that lacks values which other runs have."""
+    remarks = []
+    for r, run in enumerate(scores.runs):
+        names = [str(scores.measures[m]) for m in range(measures) if scores.incomplete[r, m]]
+        if names:
+            some = ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
+            remarks.append(
+                f"{escape(run)}: incomplete for {some}: undefined on topics where other runs have a value; "
+                "listed after the complete runs and never marked as the best"
+            )
+    return remarks
+
+
+def _unjudged_remarks(scores: Scores, hidden: Sequence[Measure]) -> list[str]:
+    """A remark for each run that gives more than a twentieth of the attention to unjudged documents."""
+    remarks = []
+    for r, run in enumerate(scores.runs):
+        shares = [scores.mean(r, scores.measures.index(measure)).value for measure in hidden]
+        large = [
+            share for share in shares if share > UNJUDGED_REMARK
+        ]  # not the NaN of a run without exposure
+        if large:
+            remarks.append(
+                f"{escape(run)}: {max(large):.0%} of the attention goes to unjudged documents, which means over a "
+                "group's judged documents do not count"
+            )
+    return remarks
+
+
 def _slice(piece: Piece, collection: Collection) -> Slice | None:
-    """What is sent along with a piece that is about some topics only."""
+    """What is sent along with a piece of some topics only."""
     return None if piece.topics is None else Slice.of(collection.qrels, collection.attributes, piece.topics)
 
 

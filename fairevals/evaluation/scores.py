@@ -1,4 +1,4 @@
-"""What scoring gives: a value for every run, measure and topic, with its standard error where it was sampled."""
+"""The result of scoring: a value for every run, measure and topic, with its standard error where sampled."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 ALL = "all"
-"""The name that stands for the mean over topics."""
+"""The topic name of the mean over topics."""
 
 
 @dataclass(frozen=True)
@@ -40,7 +40,7 @@ class Scores:
     values: Floats
     se: Floats
     notes: tuple[str, ...] = ()
-    """What a reader should know: topics left out, documents unknown and so on."""
+    """Remarks on the runs: skipped topics, missing topics, incomplete runs and so on."""
     statuses: tuple[str, ...] = ()
     """The status of each run (see `io.task.STATUSES`); empty where no runs table gives any: all are official."""
 
@@ -78,16 +78,16 @@ class Scores:
 
     def rows(self, per_topic: bool = False) -> list[tuple[str, str, str, float, float]]:
         """Rows (run, topic, measure, value, se): the means, with topic `all`, after the topics if wanted."""
-        found = []
+        rows = []
         for r, run in enumerate(self.runs):
             for m, measure in enumerate(self.measures):
                 name = str(measure)
                 if per_topic:
                     for t, topic in enumerate(self.topics):
-                        found.append((run, topic, name, float(self.values[r, m, t]), float(self.se[r, m, t])))
+                        rows.append((run, topic, name, float(self.values[r, m, t]), float(self.se[r, m, t])))
                 mean = self.mean(r, m)
-                found.append((run, ALL, name, mean.value, mean.se))
-        return found
+                rows.append((run, ALL, name, mean.value, mean.se))
+        return rows
 
     def frame(self, per_topic: bool = False) -> pd.DataFrame:
         """The same as a table; NaN where a value is undefined, or exact (`se`)."""

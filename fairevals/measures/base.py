@@ -1,6 +1,6 @@
 """What a measure is: a declaration (name, parameters, direction, formula, source) above a pure function.
 
-A measure is one of two kinds. A *ranking* measure is a function of what stands at each rank; its
+A measure is one of two kinds. A *ranking* measure is a function of the documents at each rank; its
 expectation under a policy is taken outside. An *exposure* measure is a function of each document's
 expected exposure. Neither knows which policy the arrays came from.
 """
@@ -128,9 +128,9 @@ class Measure(ABC):
     @classmethod
     def parameters(cls) -> list[dataclasses.Field[Any]]:
         """The declared parameters, in the order of a printed name."""
-        found = [f for f in dataclasses.fields(cls) if "meaning" in f.metadata]
-        # What exposure measures inherit comes last in a name: D_group(attr='SEX',attention='rbp(0.8)').
-        return sorted(found, key=lambda f: f.name == "attention")
+        declared = [f for f in dataclasses.fields(cls) if "meaning" in f.metadata]
+        # The inherited parameter comes last in a name: D_group(attr='SEX',attention='rbp(0.8)').
+        return sorted(declared, key=lambda f: f.name == "attention")
 
     def with_cutoff(self, cutoff: int | None) -> Self:
         """The same measure at the given cutoff, unless it has one of its own."""
@@ -145,6 +145,11 @@ class Measure(ABC):
     def needs_all_documents(self) -> bool:
         """Whether it looks at documents that were judged but not retrieved (beyond their grades in the ideal)."""
         return False
+
+    @property
+    def is_utility(self) -> bool:
+        """Whether it measures utility alone: a topic that a run leaves out is then worth 0."""
+        return self.missing == 0 and self.attributes == "none"
 
     def attributes_used(self) -> tuple[str, ...]:
         """The attributes that it names."""

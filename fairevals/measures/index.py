@@ -29,6 +29,7 @@ INDEX = {
     "EUR": "ratios:EUR",
     "RUR": "ratios:RUR",
     "IAA": "iaa:IAA",
+    "Unjudged": "unjudged:Unjudged",
     "rND": "prefix:RND",
     "rKL": "prefix:RKL",
     "rRD": "prefix:RRD",
@@ -41,5 +42,5 @@ INDEX = {
 def measure_class(name: str) -> type[Measure]:
     """The class of the native measure of that name; its module is imported only now."""
     module, cls = INDEX[name].split(":")
-    found: type[Measure] = getattr(import_module(f"fairevals.measures.{module}"), cls)
-    return found
+    definition: type[Measure] = getattr(import_module(f"fairevals.measures.{module}"), cls)
+    return definition

@@ -125,7 +125,7 @@ def gather(
     collection = collection.with_attributes(_available(collection, plan))
     asked = len(plan.measures)
     plan = with_both_sides(plan, collection, given=given)
-    whole = replace(plan, wanted=Requirements(None, True, ()))
+    whole = replace(plan, requirements=Requirements(None, True, ()))
     files = files_of(
         collection.task,
         qrels if qrels is not None else collection.task.qrels,
@@ -134,7 +134,7 @@ def gather(
         wish.trained,
     )
     # What can be read only once is needed again for the figures.
-    runs = [load(run, whole) if isinstance(run, str) and reads_once(run) else run for run in runs]
+    runs = [load(run, collection, whole) if isinstance(run, str) and reads_once(run) else run for run in runs]
     scores, said = _scored(runs, collection, plan, jobs, progress)
     place = run_number(scores, 0 if wish.baseline is None else wish.baseline)
     references = frozenset(run_number(scores, run) for run in wish.references)
@@ -190,7 +190,9 @@ def _available(collection: Collection, plan: Plan) -> list[str]:
     return [
         name
         for name in collection.attribute_names
-        if name in collection.groups or name in plan.wanted.attributes or specs[name].memberships is not None
+        if name in collection.groups
+        or name in plan.requirements.attributes
+        or specs[name].memberships is not None
     ]
 
 
@@ -235,7 +237,7 @@ def _with_panels(report: Report, runs: Sequence[Any], whole: Plan) -> Report:
     shares: dict[str, list[Distribution]] = {name: [] for name in attributes}
     merits = []
     for r in report.panels:
-        run = load(runs[r], whole)
+        run = load(runs[r], collection, whole)
         policy = report.plan.policy
         for name in attributes:
             one = distribution(run, collection, name, depth=min(task.cutoff or DEPTH, 100), policy=policy)

@@ -10,7 +10,7 @@ import numpy as np
 
 from fairevals.collection.blocks import Requirements
 from fairevals.errors import UsageError, escape
-from fairevals.evaluation import Collection, Plan, blocks_of, load, make_policy
+from fairevals.evaluation import Collection, Plan, open_run
 from fairevals.io.out import Cell, Table
 from fairevals.io.task import PolicySpec
 from fairevals.measures.gf import mean_membership_along_ranks
@@ -60,11 +60,11 @@ def distribution(
     )
     if topic is not None and topic not in collection.qrels.number:
         raise UsageError(f"there is no topic {escape(topic)!r} in the qrels")
-    run = load(source, plan)
-    drawn = make_policy(plan.policy, run)
+    opened = open_run(source, loaded, plan)
+    run, drawn = opened.run, opened.policy
     total, count = np.zeros((depth, len(loaded.attributes[attribute].spec.groups))), 0
     aim = np.zeros(total.shape[1])
-    for block in blocks_of(run, loaded, plan):
+    for block in opened.blocks():
         view = block.attributes[attribute]
         ranked = block.reordered(drawn.rankings(block, depth)).attributes[attribute].membership
         shares = mean_membership_along_ranks(ranked)

@@ -10,7 +10,7 @@ import numpy as np
 
 from fairevals.attention import parse_attention
 from fairevals.collection.blocks import Requirements
-from fairevals.evaluation import Collection, Plan, blocks_of, load, make_policy
+from fairevals.evaluation import Collection, Plan, open_run
 from fairevals.io.task import PolicySpec
 from fairevals.measures.expected_exposure import target_exposure
 from fairevals.measures.merit import merit
@@ -45,10 +45,10 @@ def exposure_by_merit(
 ) -> Merits:
     """Expected exposure of all documents retrieved or judged, for each merit, over all topics with a ranking."""
     plan = Plan((), policy, collection.task.order, Requirements(None, True))
-    run = load(source, plan)
-    drawn, attention = make_policy(policy, run), parse_attention(ATTENTION)
+    opened, attention = open_run(source, collection, plan), parse_attention(ATTENTION)
+    run, drawn = opened.run, opened.policy
     found: list[tuple[Floats, Floats, Floats]] = []
-    for block in blocks_of(run, collection, plan):
+    for block in opened.blocks():
         exposure = drawn.exposure(block, attention, cutoff).value
         width = block.row.shape[1]
         weights = attention.weights(width if cutoff is None else min(width, cutoff))

@@ -1,0 +1,191 @@
+"""Which measures are computed, under which policy, and how a run is opened for them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from fairevals.collection.blocks import CELLS, Block, Requirements, blocks
+from fairevals.collection.collection import Collection
+from fairevals.collection.inputs import load_run
+from fairevals.collection.run import Run
+from fairevals.errors import InputError, Place, UsageError, escape
+from fairevals.io.task import POLICIES, PolicySpec
+from fairevals.measures import CompositeMeasure, ExposureMeasure, LinearMeasure, Measure, parse_measure
+from fairevals.measures.unjudged import Unjudged
+from fairevals.policy.policies import OneRanking, PlackettLuceRun, Policy, SampledRankings
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The measures and the policy of an evaluation, and what must be read for them."""
+
+    measures: tuple[Measure, ...]
+    policy: PolicySpec
+    order: str
+    requirements: Requirements
+
+    @classmethod
+    def of(
+        cls, collection: Collection, measures: Iterable[Any] | None = None, policy: PolicySpec | None = None
+    ) -> Plan:
+        """Resolve names, cutoffs and attributes; a measure that the task cannot serve is a `UsageError`."""
+        task = collection.task
+        policy = policy or task.policy
+        parsed = [parse_measure(m).with_cutoff(task.cutoff) for m in (measures or task.measures)]
+        unique = tuple({str(m): m for m in parsed}.values())
+        if not unique:
+            raise UsageError("there is no measure to compute")
+        depths: list[int | None] = []
+        attributes: set[str] = set()
+        everything = False
+        for measure in (part for m in unique for part in parts_of(m)):
+            depths.append(measure.depth)
+            everything |= measure.needs_all_documents
+            attributes |= _attributes(measure, collection)
+        whole = policy.kind == "pl" or any(depth is None for depth in depths)
+        depth = None if whole else max(d for d in depths if d is not None)
+        names = tuple(name for name in collection.attribute_names if name in attributes)
+        return cls(unique, policy, task.order, Requirements(depth, everything, names))
+
+    @classmethod
+    def reading(
+        cls,
+        collection: Collection,
+        policy: PolicySpec | None = None,
+        *,
+        depth: int | None = None,
+        attributes: Iterable[str] = (),
+    ) -> Plan:
+        """A plan without measures, to open runs with: all documents, or without `all_documents` the first ranks."""
+        policy = policy or collection.task.policy
+        depth = None if policy.kind == "pl" else depth
+        return cls((), policy, collection.task.order, Requirements(depth, depth is None, tuple(attributes)))
+
+
+def with_components(plan: Plan, collection: Collection, *, unjudged: bool = False) -> Plan:
+    """The same plan with, after each composed measure, its parts; and last, if asked for, `Unjudged`."""
+    measures: list[Measure] = []
+    for measure in plan.measures:
+        measures.append(measure)
+        if isinstance(measure, CompositeMeasure):
+            measures.extend(measure.parts())
+        elif hasattr(measure, "components"):
+            measures.extend(measure.components(collection.ordinal))
+    if unjudged:
+        measures += unjudged_shares(measures) or (Unjudged(cutoff=collection.task.cutoff),)
+    return Plan.of(collection, measures, plan.policy)
+
+
+def unjudged_shares(measures: Iterable[Measure]) -> tuple[Unjudged, ...]:
+    """`Unjudged` under each attention and cutoff of the measures."""
+    return tuple(
+        dict.fromkeys(
+            Unjudged(attention=m.attention, cutoff=m.cutoff)
+            for m in measures
+            if isinstance(m, (ExposureMeasure, LinearMeasure))
+        )
+    )
+
+
+def parts_of(measure: Measure) -> Iterator[Measure]:
+    """The measure itself, or those that it is made of."""
+    if isinstance(measure, CompositeMeasure):
+        for part in measure.parts():
+            yield from parts_of(part)
+    else:
+        yield measure
+
+
+def _attributes(measure: Measure, collection: Collection) -> set[str]:
+    known = collection.attribute_names
+    for name in measure.attributes_used():
+        if name not in known:
+            there = ", ".join(map(escape, known)) or "no attributes"
+            raise UsageError(f"{measure}: there is no attribute {escape(name)!r} (the task has {there})")
+    if measure.attributes == "all":
+        if not known:
+            raise UsageError(f"{measure} needs attributes, and the task has none")
+        return set(known)
+    return set(measure.attributes_used())
+
+
+@dataclass(frozen=True)
+class OpenRun:
+    """A run, checked, beside what it is scored against."""
+
+    run: Run
+    policy: Policy
+    collection: Collection
+    plan: Plan
+
+    def blocks(self, cells: int = CELLS) -> Iterator[Block]:
+        """The run beside the judgements, in blocks of topics; results never depend on how large they are."""
+        task = self.collection.task
+        return blocks(
+            self.run,
+            self.collection.qrels,
+            self.collection.attributes,
+            self.plan.requirements,
+            max_grade=self.collection.max_grade,
+            utility_weight=task.utility_weight,
+            candidates=task.candidates,
+            sampled=self.plan.policy.kind == "samples",
+            cells=cells,
+        )
+
+
+def load(source: Any, collection: Collection, plan: Plan) -> Run:
+    """Read a run as the plan needs it."""
+    single = collection.task.conventions == "trec_eval"
+    # Scores that differ may be equal as float32, so that the cut at a depth must come after the rounding.
+    depth = None if single else plan.requirements.depth
+    run = load_run(source, order=plan.order, samples=plan.policy.kind == "samples", depth=depth)
+    return run.as_float32() if single else run
+
+
+def open_run(source: Any, collection: Collection, plan: Plan, *, check_topics: bool = True) -> OpenRun:
+    """Read and check a run: the one way from a run to its policy and its blocks.
+
+    Raises where the run has several rankings of a topic but the policy is not `samples`, and, with `check_topics`,
+    where none of its topics is judged.
+    """
+    run = load(source, collection, plan)
+    if plan.policy.kind != "samples" and len(run.lists) > len(run.topics):
+        raise UsageError(
+            f"{escape(run.source, 300)} has several rankings of a topic; expected one, or the policy 'samples'"
+        )
+    if check_topics:
+        require_judged_topic(run.source, run.topics, collection)
+    return OpenRun(run, make_policy(plan.policy, run), collection, plan)
+
+
+def require_judged_topic(source: str, topics: Iterable[str], collection: Collection) -> None:
+    """Raise unless one of the topics is judged: `001` in a run against `1` in the qrels is the usual cause."""
+    topics, judged = list(topics), collection.qrels
+    if not topics or any(topic in judged.number for topic in topics):
+        return  # readers refuse an empty file themselves
+    known = f" {escape(judged.topics[0])!r}" if judged.topics else " (none)"
+    raise InputError(
+        Place(source),
+        f"no topic that is judged (such as {escape(topics[0])!r})",
+        f"topics of {escape(judged.source, 300)}, such as{known}",
+    )
+
+
+def load_policy_blocks(source: Any, collection: Collection, plan: Plan) -> Iterator[tuple[Block, Policy]]:
+    """The blocks of a run with its policy."""
+    opened = open_run(source, collection, plan)
+    return ((block, opened.policy) for block in opened.blocks())
+
+
+def make_policy(spec: PolicySpec, run: Run) -> Policy:
+    """The policy that the run is."""
+    if spec.kind == "pl":
+        return PlackettLuceRun(run.tag, spec.temperature, spec.samples, spec.seed)
+    if spec.kind == "samples":
+        return SampledRankings()
+    if spec.kind != "ranking":
+        raise UsageError(f"the policy is {escape(spec.kind)!r}; expected one of {', '.join(POLICIES)}")
+    return OneRanking()

@@ -1,0 +1,273 @@
+"""One evaluator: the same number at every door, and nobody gains by silence or padding.
+
+Each of these fails on version 0.1.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import itertools
+import math
+
+import numpy as np
+import pytest
+
+import fairevals as fe
+from fairevals.cli.main import main
+from fairevals.errors import InputError, UsageError
+from fairevals.evaluation import Plan, load_collection, score
+from fairevals.evaluation.leaderboard import leaderboard, ranking_of_runs
+from fairevals.io.task import Task
+
+GROUPS = {"a": "x", "b": "y", "c": "x", "d": "y"}
+QRELS = {"t1": {"a": 1, "b": 1, "c": 0, "d": 0}, "t2": {"a": 2, "b": 1, "c": 1, "d": 2}}
+
+
+def attribute(**more):
+    return fe.Attribute.of("G", GROUPS, **more)
+
+
+def run_of(orders):
+    return {topic: {doc: float(-rank) for rank, doc in enumerate(docs)} for topic, docs in orders.items()}
+
+
+FULL = run_of({"t1": "abcd", "t2": "dbca"})
+SILENT = run_of({"t2": "dbca"})
+"""The same without its most unfair topic."""
+
+
+def scores_of(runs, measures, **task):
+    collection = load_collection(Task(**task), QRELS, {"G": attribute()})
+    named = fe.collection.inputs.list_runs(runs)
+    return score(named, collection, Plan.of(collection, measures))
+
+
+# --- Missing topics ---
+
+
+class TestSilence:
+    def test_a_run_that_omits_its_unfair_topic_does_not_win(self):
+        scores = scores_of({"full": FULL, "silent": SILENT}, ["D_group(attr='G')"])
+        full, silent = (scores.mean(r, 0).value for r in (0, 1))
+        assert silent < full  # the mean alone would favour it
+        assert scores.incomplete.tolist() == [[False], [True]]
+        assert [scores.runs[r] for r in ranking_of_runs(scores)] == ["full", "silent"]
+        table = leaderboard(scores)
+        assert table.marked == {(0, 1)}
+        assert str(table.rows[1][1]).endswith("†")
+        assert any("silent: incomplete for D_group" in note for note in scores.notes)
+
+    def test_utility_of_a_missing_topic_is_zero_and_complete(self):
+        scores = scores_of({"full": FULL, "silent": SILENT}, ["nDCG", "D_group(attr='G')"])
+        assert scores.values[1, 0, 0] == 0.0
+        assert scores.incomplete.tolist() == [[False, False], [False, True]]
+
+    def test_missing_topics_can_be_skipped_and_then_are_incomplete(self):
+        scores = scores_of({"full": FULL, "silent": SILENT}, ["nDCG"], missing="skip")
+        assert math.isnan(scores.values[1, 0, 0])
+        assert scores.incomplete.tolist() == [[False], [True]]
+
+    def test_an_undefined_value_that_no_run_has_makes_nobody_incomplete(self):
+        qrels = {**QRELS, "t3": {"a": 0, "b": 0}}
+        collection = load_collection(None, qrels, {"G": attribute()})
+        runs = fe.collection.inputs.list_runs({"one": FULL, "two": run_of({"t1": "ba", "t2": "ab"})})
+        scores = score(runs, collection, Plan.of(collection, ["D_group(attr='G')"]))
+        assert np.isnan(scores.values[:, 0, 2]).all()
+        assert not scores.incomplete.any()
+
+    def test_hiding_a_group_makes_dp_undefined_but_wins_nothing(self):
+        hidden = run_of({"t1": "ac", "t2": "dbca"})  # nothing of group y on t1: DP is undefined there
+        scores = scores_of({"full": FULL, "hidden": hidden}, ["DP(attr='G',protected='y')"])
+        assert math.isnan(scores.values[1, 0, 0])
+        assert scores.incomplete.tolist() == [[False], [True]]
+
+
+# --- Candidates ---
+
+
+class TestPadding:
+    MEASURES = ("D_group(attr='G')@1", "DP(attr='G',protected='y')@2", "EUR(attr='G',protected='y')@2",
+                "RUR(attr='G',protected='y')@2", "D_cross@2")  # fmt: skip
+
+    @pytest.mark.parametrize("policy", ["ranking", "pl"])
+    def test_padding_below_changes_nothing(self, policy):
+        padding = {f"junk{i}": -1000.0 - i for i in range(9)}
+        padded = {topic: docs | padding for topic, docs in FULL.items()}
+        groups = {"G": fe.Attribute.of("G", GROUPS | dict.fromkeys(padding, "x"))}
+        plain, more = (
+            fe.evaluate({"r": r}, QRELS, self.MEASURES, groups=groups, policy=policy, per_topic=True)
+            for r in (FULL, padded)
+        )
+        np.testing.assert_allclose(more.value, plain.value, rtol=1e-12)
+
+    def test_the_issue_example(self):
+        """Rank 1 holds a man, one man and one woman are relevant; nine irrelevant men below must not help."""
+        qrels = {"t": {"m": 1, "w": 1}}
+        groups = {"m": "men", "w": "women"} | {f"junk{i}": "men" for i in range(9)}
+        run = {"t": {"m": 2.0, "w": 1.0} | {f"junk{i}": -float(i) for i in range(9)}}
+        short = {"t": {"m": 2.0, "w": 1.0}}
+        for r in (short, run):
+            table = fe.evaluate({"r": r}, qrels, ["D_group(attr='G')@1"], groups={"G": groups})
+            assert table.value.tolist() == [1.0]
+
+    def test_candidates_retrieved_is_the_old_way(self):
+        qrels, groups = {"t": {"m": 1, "w": 1}}, {"m": "men", "w": "women", "junk": "men"}
+        run = {"t": {"m": 2.0, "w": 1.0, "junk": 0.0}}
+        task = Task(candidates="retrieved")
+        table = fe.evaluate({"r": run}, qrels, ["D_group(attr='G')@1"], groups={"G": groups}, task=task)
+        # Men: mean exposure 1/2, mean merit 1/2; women: 0 and 1. The women have more merit, and no excess.
+        assert table.value.tolist() == [0.0]
+
+    def test_attention_to_unjudged_documents_is_reported(self):
+        run = {"t1": {"junk": 9.0, "a": 2.0, "b": 1.0}, "t2": {"a": 2.0, "b": 1.0}}
+        measures = ["D_group(attr='G')", "Unjudged"]
+        scores = scores_of({"r": run}, measures)
+        first, total = 1.0, 1 + 1 / math.log2(3) + 0.5
+        assert scores.values[0, 1].tolist() == [pytest.approx(first / total), 0.0]
+        assert any("of the attention goes to unjudged documents" in note for note in scores.notes)
+        assert [str(m) for m in scores_of({"r": run}, measures[:1]).measures] == measures[:1]
+        assert not any("unjudged" in note for note in scores_of({"r": FULL}, measures[:1]).notes)
+
+
+# --- Definedness ---
+
+
+def expected_gf(scores, grades, known, target, max_grade):
+    """GF under Plackett-Luce by enumeration, with NVD: users who stop before anything is known are left out."""
+    docs = list(scores)
+    total = probability = 0.0
+    for order in itertools.permutations(docs):
+        left, p = [math.exp(scores[d]) for d in order], 1.0
+        for i, weight in enumerate(left):
+            p *= weight / sum(left[i:])
+        reached, value, unknown, seen = 1.0, 0.0, 0.0, []
+        for doc in order:
+            stop = reached * (2 ** grades.get(doc, 0) - 1) / 2**max_grade
+            reached -= stop
+            if doc in known:
+                seen.append(known[doc])
+            if not seen:
+                unknown += stop
+            else:
+                share = seen.count("x") / len(seen)
+                value += stop * (1 - abs(share - target))
+        if seen or not unknown:
+            total, probability = total + p * value / (1 - unknown), probability + p
+    return total / probability
+
+
+@pytest.mark.parametrize("samples", [200, 1000, 5000])
+def test_whether_gf_is_defined_does_not_depend_on_the_sample_count(samples):
+    scores = {"u": 2.0, "a": 1.0, "b": 0.5}
+    grades = {"u": 2, "a": 1, "b": 2}
+    known = {"a": "x", "b": "y"}
+    groups = {"G": fe.Attribute.of("G", known, unmapped="skip", divergence="NVD", target=[0.5, 0.5])}
+    table = fe.evaluate(
+        {"r": {"t": scores}}, {"t": grades}, ["GF(attr='G')"], groups=groups, policy="pl", samples=samples
+    )
+    expected = expected_gf(scores, grades, known, 0.5, 2)
+    assert abs(float(table.value[0]) - expected) < 4 * float(table.se[0]) + 1e-9
+
+
+# --- Doors ---
+
+
+@pytest.fixture
+def files(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "q.qrels").write_text(
+        "".join(f"{t} 0 {d} {g}\n" for t, ds in QRELS.items() for d, g in ds.items())
+    )
+    (tmp_path / "g.csv").write_text("doc,group\n" + "".join(f"{d},{g}\n" for d, g in GROUPS.items()))
+    (tmp_path / "t.toml").write_text(
+        'qrels = "q.qrels"\n[attributes.G]\ngroups = ["x", "y"]\nmemberships = "g.csv"\n'
+    )
+    (tmp_path / "r.run").write_text("t1 Q0 a 1 2 r\nt1 Q0 b 2 1 r\nt2 Q0 d 1 0.5 r\nt2 Q0 c 2 0.25 r\n")
+    return tmp_path
+
+
+def run_cli(capsys, *words):
+    code = main(list(words))
+    out, err = capsys.readouterr()
+    return code, out, err
+
+
+def test_exposure_refuses_several_rankings_of_a_topic(files, capsys):
+    """Read as one long ranking, each document would stand in it twice."""
+    (files / "fair.tsv").write_text("id\tseq_no\tdoc\nt1\t1\ta\nt1\t1\tb\nt1\t2\tb\nt1\t2\ta\n")
+    for words in (["exposure", "--task", "t.toml", "fair.tsv"], ["score", "--task", "t.toml", "fair.tsv"]):
+        code, _, err = run_cli(capsys, *words)
+        assert code != 0
+        assert "several rankings of a topic" in err
+    code, out, _ = run_cli(
+        capsys, "exposure", "--task", "t.toml", "fair.tsv", "--policy", "samples", "--format", "csv"
+    )
+    assert code == 0
+    rows = [row for row in csv.DictReader(io.StringIO(out)) if row["topic"] == "t1"]
+    assert len({row["doc"] for row in rows}) == len(rows)
+
+
+@pytest.mark.parametrize("command", ["score", "exposure", "compare"])
+def test_a_run_without_a_judged_topic_is_an_error_with_both_ids(files, capsys, command):
+    (files / "other.run").write_text("001 Q0 a 1 2 r\n")
+    more = ["r.run", "--baseline", "r.run"] if command == "compare" else []
+    code, _, err = run_cli(capsys, command, "--task", "t.toml", "other.run", *more)
+    assert code == 1
+    assert "other.run" in err
+    assert "'001'" in err
+    assert "'t1'" in err
+
+
+def test_exposure_and_measures_agree(files, capsys):
+    """`exposure` and `score` open a run through one function: EE_D is the sum of squared exposures."""
+    _, out, _ = run_cli(capsys, "exposure", "--task", "t.toml", "r.run", "--policy", "pl", "--format", "csv")
+    squares: dict[str, float] = {}
+    for row in csv.DictReader(io.StringIO(out)):
+        squares[row["topic"]] = squares.get(row["topic"], 0.0) + float(row["exposure"]) ** 2
+    _, out, _ = run_cli(
+        capsys, "score", "--task", "t.toml", "r.run", "--policy", "pl", "-m", "EE_D", "-q", "--format", "csv"
+    )
+    for row in csv.DictReader(io.StringIO(out)):
+        if row["topic"] != "all":
+            assert float(row["value"]) == pytest.approx(squares[row["topic"]], rel=1e-12)
+
+
+# --- conventions = "trec_eval" ---
+
+
+class TestTrecEvalConventions:
+    def test_scores_are_compared_as_float32(self):
+        run = {"t": {"a": 0.50000000001, "b": 0.5}}  # equal as float32: the higher id comes first
+        for conventions, expected in (("fairevals", 0.0), ("trec_eval", 1.0)):
+            table = fe.evaluate({"r": run}, {"t": {"b": 1}}, ["P@1"], task=Task(conventions=conventions))
+            assert table.value.tolist() == [expected]
+
+    def test_the_order_of_lines_is_kept(self, files):
+        (files / "fair.tsv").write_text("t1\t1\ta\nt1\t1\tb\n")
+        for conventions in ("fairevals", "trec_eval"):
+            table = fe.evaluate("fair.tsv", {"t1": {"a": 1}}, ["P@1"], task=Task(conventions=conventions))
+            assert table.value.tolist() == [1.0]
+
+    def test_utility_is_zero_where_nothing_is_relevant(self):
+        qrels = {"t1": {"a": 1}, "t2": {"a": 0}}
+        run = {"r": {"t1": {"a": 1.0}, "t2": {"a": 1.0}}}
+        table = fe.evaluate(run, qrels, ["nDCG", "Rprec", "D_ind"], task=Task(conventions="trec_eval"))
+        assert table.value.tolist()[:2] == [0.5, 0.5]
+        assert math.isnan(table.value[2])
+
+    def test_huge_scores_stay_finite(self):
+        table = fe.evaluate(
+            {"r": {"t": {"a": 1e300, "b": 1e299}}},
+            {"t": {"b": 1}},
+            ["P@1"],
+            task=Task(conventions="trec_eval"),
+        )
+        assert table.value.tolist() == [1.0]
+
+
+def test_wrong_conventions_are_refused(tmp_path):
+    for key, value in (("conventions", "trec"), ("candidates", "all"), ("missing", "none")):
+        (tmp_path / "t.toml").write_text(f'qrels = "q"\n{key} = "{value}"\n')
+        with pytest.raises((InputError, UsageError), match=rf"t\.toml:2: {key} = "):
+            fe.read_task(tmp_path / "t.toml")
