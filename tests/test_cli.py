@@ -482,6 +482,7 @@ class TestPool:
 
 
 class TestDemo:
+    @pytest.mark.slow
     def test_demo(self, fairevals, tmp_path):
         code, out, _ = fairevals("demo", "-o", tmp_path / "demo")
         assert code == 0

@@ -29,6 +29,7 @@ def _console():
     return module
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("page", PAGES)
 def test_every_command_prints_what_the_page_shows(page):
     old = (TOP / page).read_text(encoding="utf-8")

@@ -97,6 +97,7 @@ def check_folder(folder: Path, reproduction: Reproduction) -> str:
     return text
 
 
+@pytest.mark.slow
 def test_simulated(tmp_path: Path) -> None:
     reproduction = reproduce("fair-pg-rank-simulated", budget=Budget(quick=True))
     write_reproduction(reproduction, tmp_path / "out")
@@ -111,6 +112,7 @@ def test_simulated(tmp_path: Path) -> None:
         reproduce("fair-pg-rank-simulated", ["x"])
 
 
+@pytest.mark.slow
 def test_german(tmp_path: Path) -> None:
     path = german_file(tmp_path / "german.data")
     reproduction = reproduce("fair-pg-rank-german", [path], Budget(quick=True))
@@ -129,6 +131,7 @@ def test_german(tmp_path: Path) -> None:
     assert again.numbers["numbers.csv"] == reproduction.numbers["numbers.csv"]
 
 
+@pytest.mark.slow
 def test_rewards_and_hostile_names(tmp_path: Path) -> None:
     train, test = letor_file(tmp_path / HOSTILE, 12, 0), letor_file(tmp_path / "test.letor", 6, 1)
     reproduction = reproduce("bandit-rank-rewards", [train, test], Budget(quick=True))

@@ -100,6 +100,7 @@ def test_the_sdist_builds_the_same_wheel(built, tmp_path):
         assert sorted(a.namelist()) == sorted(b.namelist())
 
 
+@pytest.mark.slow
 def test_demo_from_an_empty_folder(installed, tmp_path):
     where = run(
         sys.executable,
