@@ -21,7 +21,7 @@ ALL = "all"
 
 @dataclass(frozen=True)
 class Mean:
-    """A mean over the topics on which a measure is defined; NaN where it is defined on none."""
+    """A mean (or sum, see `Measure.aggregation`) over the topics on which a measure is defined; NaN without any."""
 
     value: float
     se: float
@@ -49,16 +49,20 @@ class Scores:
         return self.statuses[run] if self.statuses else "official"
 
     def mean(self, run: int, measure: int) -> Mean:
-        """The mean over defined topics, exactly rounded, so that the order of topics cannot change it."""
+        """The mean over defined topics, exactly rounded, so that the order of topics cannot change it.
+
+        Counts are summed instead: their `aggregation` is "sum".
+        """
         values, errors = self.values[run, measure], self.se[run, measure]
         defined: Bools = ~np.isnan(values)
         count = int(defined.sum())
         if not count:
             return Mean(math.nan, math.nan, 0, values.size)
         errors = errors[defined]
+        divisor = 1 if self.measures[measure].aggregation == "sum" else count
         sampled = not np.isnan(errors).all()
-        se = math.sqrt(math.fsum(np.nan_to_num(errors) ** 2)) / count if sampled else math.nan
-        return Mean(math.fsum(values[defined]) / count, se, count, values.size - count)
+        se = math.sqrt(math.fsum(np.nan_to_num(errors) ** 2)) / divisor if sampled else math.nan
+        return Mean(math.fsum(values[defined]) / divisor, se, count, values.size - count)
 
     @cached_property
     def incomplete(self) -> Bools:

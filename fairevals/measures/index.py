@@ -33,7 +33,7 @@ INDEX = {
     "rND": "prefix:RND",
     "rKL": "prefix:RKL",
     "rRD": "prefix:RRD",
-    "FAIR": "fair:FAIR",
+    "FAIR": "prefix:FAIR",
 }
 """Name of the measure: module below `fairevals.measures`, and class in it."""
 
