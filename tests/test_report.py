@@ -159,7 +159,11 @@ def test_record_has_all_parts(record):
     assert record["leaderboard"][0] == "best"
     assert {row["run"] for row in record["comparisons"]} == {"weak", "strong", "best"}
     assert {m["name"] for m in record["measures"]} == set(record["correlations"]["measures"])
-    assert all(mean["letters"] for mean in record["means"])
+    # Letters are for the family without the named baseline and reference.
+    assert all(bool(mean["letters"]) == (mean["run"] in ("strong", "best")) for mean in record["means"])
+    for family in record["significance"]["families"]:
+        assert family["runs"] == ["best", "strong"]
+        assert family["outside"] == {"middle": "baseline", "weak": "reference"}
     assert "NaN" not in json.dumps(record)
     for front in record["fronts"]:
         assert front["runs"]

@@ -22,13 +22,13 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Derive, write, and print the summary and the files."""
-    from fairevals.derive import derive, describe, read_annotations, write
+    from fairevals.derive import derive, describe_derived, read_annotations, write_derived
     from fairevals.errors import escape
     from fairevals.io.task import read_task
 
     derived = derive(read_task(args.task), read_annotations(args.annotations))
-    files = write(derived, args.out, force=args.force)
-    print(describe(derived))
+    files = write_derived(derived, args.out, force=args.force)
+    print(describe_derived(derived))
     for file in files:
         print(f"wrote {escape(str(file), 200)}")
     return 0

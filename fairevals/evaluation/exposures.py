@@ -19,7 +19,7 @@ from fairevals.measures.base import divide, rank_sum
 from fairevals.measures.disparity import group_means
 from fairevals.measures.expected_exposure import group_sums, target_exposure
 from fairevals.measures.merit import merit
-from fairevals.policy.estimate import Estimate
+from fairevals.policy.plackett_luce import Estimate
 from fairevals.policy.policies import Exposure, PlackettLuceRun, Policy, generator, jackknife
 from fairevals.typing import Bools, Floats
 

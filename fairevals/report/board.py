@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Collection
 from dataclasses import dataclass
 
 from fairevals.evaluation.leaderboard import best_of
 from fairevals.evaluation.scores import Scores
 from fairevals.measures import Measure
-from fairevals.statistics import RunGroups, mean_interval, significance_groups
+from fairevals.statistics import RunGroups, mean_interval, significance_groups, tukey_family
 
 WORK = 60_000_000
 """How many values are permuted for all measures together, at most."""
@@ -74,15 +75,33 @@ def resamples_for(scores: Scores) -> int:
     return max(least, min(most, WORK // max(1, scores.values.size)))
 
 
-def board(scores: Scores, *, seed: int = 0, alpha: float = 0.05) -> Board:
-    """Means, 95 % t intervals over topics, and letters by randomised Tukey HSD."""
+def board(
+    scores: Scores,
+    *,
+    baseline: int | None = None,
+    references: Collection[int] = (),
+    seed: int = 0,
+    alpha: float = 0.05,
+) -> Board:
+    """Means, 95 % t intervals over topics, and letters by randomised Tukey HSD.
+
+    The letters are for the runs that are neither baseline nor reference, by status or as named here.
+    """
     level = 1 - alpha
     resamples = resamples_for(scores)
     measures = range(len(scores.measures))
     groups: tuple[RunGroups, ...] = ()
     if len(scores.runs) > 1:
         groups = tuple(
-            significance_groups(scores, m, alpha=alpha, resamples=resamples, seed=seed) for m in measures
+            significance_groups(
+                scores,
+                m,
+                tukey_family(scores, m, baseline=baseline, references=references),
+                alpha=alpha,
+                resamples=resamples,
+                seed=seed,
+            )
+            for m in measures
         )
     found = [[_entry(scores, r, m, level, groups) for m in measures] for r in range(len(scores.runs))]
     marked = [

@@ -139,7 +139,7 @@ def gather(
     place = run_number(scores, 0 if wish.baseline is None else wish.baseline)
     references = frozenset(run_number(scores, run) for run in wish.references)
     seed = plan.policy.seed
-    found = board(scores, seed=seed)
+    found = board(scores, baseline=None if wish.baseline is None else place, references=references, seed=seed)
     several = len(scores.runs) > 1
     comparisons = (
         compare(

@@ -42,7 +42,8 @@ WORDS = (
     ("undefined", "a topic on which a measure has no meaning: left out of its mean, and counted"),
     (
         "letters",
-        "runs that share a letter do not differ significantly on the measure (randomised Tukey HSD over all runs)",
+        "runs that share a letter do not differ significantly on the measure (randomised Tukey HSD over the "
+        "runs that are neither baseline nor reference)",
     ),
     ("Pareto front", "the runs that no other run beats on both measures"),
     ("gain", "a difference to the baseline, turned so that above 0 the run is better whatever the direction"),

@@ -116,7 +116,8 @@ def _leaderboard(report: Report) -> dict[str, Any]:
                 "cells": cells,
             }
         )
-    return {"columns": columns, "rows": rows, "glance": _glance(report)}
+    families = list(dict.fromkeys(groups.note for groups in board.groups))
+    return {"columns": columns, "rows": rows, "glance": _glance(report), "families": families}
 
 
 def _span(board: Board, measure: int) -> tuple[float, float]:
@@ -160,9 +161,9 @@ def _glance(report: Report) -> list[tuple[str, str, str]]:
         tail = (
             f"; {pluralize(same, 'other run')} not significantly different"
             if same
-            else "; all others differ significantly"
+            else "; all others of its family differ significantly"
         )
-        tail = tail if len(names) > 1 else ""
+        tail = tail if entry.letters else ""
         direction = scores.measures[m].direction
         facts.append(
             (f"Best by {scores.measures[m]} {direction.arrow}", names[winner], number(entry.value) + tail)

@@ -16,7 +16,7 @@ from fairevals.report.pictures import Picture
 from fairevals.report.roles import role
 from fairevals.report.topics import drivers, tipping
 from fairevals.statistics import pair
-from fairevals.statistics.tables import data_table
+from fairevals.statistics.compare import full_table
 
 REPORT = Marked("report", "report.json", "fairevals report 1")
 """The folder of a report."""
@@ -82,6 +82,10 @@ def record(report: Report, pictures: Sequence[Picture]) -> bytes:
             "test": "randomised Tukey HSD",
             "permutations": board.resamples,
             "alpha": board.alpha,
+            "families": [
+                {"measure": str(measure), "runs": groups.family.runs, "outside": dict(groups.family.outside)}
+                for measure, groups in zip(scores.measures, board.groups, strict=False)
+            ],
         },
         "level": board.level,
         "means": means,
@@ -124,7 +128,7 @@ def _fronts(report: Report) -> list[dict[str, Any]]:
 def _comparisons(report: Report) -> list[dict[str, Any]]:
     if report.comparisons is None:
         return []
-    table = data_table(report.comparisons)
+    table = full_table(report.comparisons)
     return [dict(zip(table.columns, row, strict=True)) for row in table.rows]
 
 
