@@ -40,6 +40,7 @@ class RunScores:
     values: Floats
     se: Floats
     notes: tuple[str, ...]
+    policy_remark: str
 
 
 def score_run(
@@ -63,7 +64,12 @@ def score_run(
                 if estimate.se is not None:
                     se[m, here] = estimate.se
     return RunScores(
-        run.tag, run.source, values, se, tuple(_notes(run.tag, set(run.topics), collection.qrels))
+        run.tag,
+        run.source,
+        values,
+        se,
+        tuple(_notes(run.tag, set(run.topics), collection.qrels)),
+        opened.policy_remark if shard[0] == 0 else "",
     )
 
 
@@ -255,6 +261,7 @@ def score(
         jobs = min(jobs, len(runs) * shards)
     pieces: list[Piece] = []
     notes: dict[int, tuple[str, ...]] = {}
+    policies: dict[int, str] = {}
     shape = (len(runs), len(plan.measures), len(collection.qrels.topics))
     values, se = np.full(shape, np.nan), np.full(shape, np.nan)
     named: dict[int, tuple[str, str]] = {}
@@ -276,11 +283,12 @@ def score(
             given = os.fspath(source) if isinstance(source, (str, os.PathLike)) else scored.source
             named.setdefault(piece.run, (scored.tag, given if given != "-" else scored.source))
             notes.setdefault(piece.run, scored.notes)
+            policies.setdefault(piece.run, scored.policy_remark)
             if progress:
                 progress(done, len(pieces))
     names = tuple(name_runs([named[run] for run in range(len(runs))]))
     scores = Scores(names, plan.measures, collection.qrels.topics, values, se)
-    remarks = [note for run in range(len(runs)) for note in notes[run]]
+    remarks = [note for run in range(len(runs)) for note in (*notes[run], policies[run]) if note]
     remarks += _unjudged_remarks(scores, hidden) + _incomplete_remarks(scores, len(shown))
     return replace(
         scores, measures=shown, values=values[:, : len(shown)], se=se[:, : len(shown)], notes=tuple(remarks)

@@ -49,6 +49,12 @@ def orientation(direction: Direction) -> int:
     return {"higher": 1, "none": 0}.get(direction.word, -1)
 
 
+def costs_of(direction: Direction, values: Floats) -> Floats:
+    """The numbers that tests compare, smaller if better; the negated values of a measure without a direction."""
+    costs: Floats = direction.cost(values) if orientation(direction) else np.negative(values)
+    return costs
+
+
 def subtract(a: Floats, b: Floats, scale: Floats | float = 0.0) -> Floats:
     """a − b, and exactly 0 where the two differ only by rounding (`ROUNDING` of the largest of a, b and `scale`).
 
@@ -145,7 +151,7 @@ class Paired:
     @property
     def differences(self) -> Floats:
         """Run − baseline on each common topic; of the distances to the target if the direction has one."""
-        differences: Floats = self.gains * orientation(self.direction) + 0.0  # no -0.0
+        differences: Floats = self.gains * (orientation(self.direction) or 1) + 0.0  # no -0.0
         return differences
 
     @property
@@ -156,7 +162,7 @@ class Paired:
     @property
     def wins(self) -> int:
         """The number of topics on which the run is better."""
-        return int((self.gains > 0).sum())
+        return int((self.gains * abs(orientation(self.direction)) > 0).sum())
 
     @property
     def ties(self) -> int:
@@ -166,7 +172,7 @@ class Paired:
     @property
     def losses(self) -> int:
         """The number of topics on which the run is worse."""
-        return int((self.gains < 0).sum())
+        return int((self.gains * abs(orientation(self.direction)) < 0).sum())
 
     def driving(self, count: int = 10) -> tuple[tuple[str, float], ...]:
         """(topic, gain) of the `count` topics with the largest differences, largest first."""
@@ -228,7 +234,7 @@ def pair(
         used &= topics
     first, second = first[used], second[used]
     scale = np.maximum(np.abs(first), np.abs(second))
-    gains = subtract(direction.cost(second), direction.cost(first), scale)
+    gains = subtract(costs_of(direction, second), costs_of(direction, first), scale)
     return Paired(
         measure=str(scores.measures[m]),
         direction=direction,

@@ -16,6 +16,7 @@ from fairevals.statistics.pairing import (
     abridged,
     batches,
     common_topics,
+    costs_of,
     measure_number,
     run_number,
     subtract,
@@ -220,7 +221,7 @@ def significance_groups(
     m = measure_number(scores, measure)
     family = tukey_family(scores, m) if family is None else family
     used = common_topics(scores, m, family.places)
-    costs = scores.measures[m].direction.cost(scores.values[list(family.places), m][:, used].T)
+    costs = costs_of(scores.measures[m].direction, scores.values[list(family.places), m][:, used].T)
     tukey = tukey_hsd(costs, level=1 - alpha, resamples=resamples, seed=seed)
     order = np.argsort(costs.sum(axis=0), kind="stable").tolist()
     letters = [""] * len(scores.runs)
