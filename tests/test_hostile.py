@@ -641,4 +641,4 @@ def test_not_enough_memory_is_said(folder, monkeypatch):
 
     monkeypatch.setattr("fairevals.cli.common.collection_of", full)
     code, _, err = call("score", "--qrels", "my.qrels", "my.run")
-    assert (code, err) == (1, "fairevals: error: there is not enough memory for this\n")
+    assert (code, err) == (1, "fairevals: error: there is not enough memory\n")

@@ -59,7 +59,7 @@ def run(args: argparse.Namespace) -> int:
     runs, place = with_baseline(args.runs, args.baseline)
     scores = score(runs, collection, plan, jobs=args.jobs, progress=common.progress("scoring"))
     for note in scores.notes:
-        common.say(note)
+        common.log(note)
     if place is None:
         place = tagged(scores.runs, args.baseline)
     if len(scores.runs) < 2:

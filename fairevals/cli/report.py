@@ -94,6 +94,6 @@ def run(args: argparse.Namespace) -> int:
     )
     files = write_report(report, folder, force=args.force)
     for line in report.remarks:
-        common.say(line)
+        common.log(line)
     print(f"written: {files[0]} and {len(files) - 1} other files")
     return 0

@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from fairevals.cli.common import add_folder, add_jobs, progress, say, whole
+from fairevals.cli.common import add_folder, add_jobs, log, progress, whole
 
 if TYPE_CHECKING:
     from fairevals.training import Dataset, SummaryRow
@@ -52,7 +52,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--lambda", dest="lambdas", action="append", type=float, metavar="L", help="weight of the disparity"
     )
     sweep.add_argument("--seeds", type=whole(1), metavar="N", help="seeds 0 to N−1 (default 1)")
-    add_jobs(sweep)  # type: ignore[arg-type]
+    add_jobs(sweep)
     group = parser.add_argument_group("training (defaults are the method's)")
     kinds: dict[str, Any] = {"float": float, "int": whole(0), "str": str}
     for f in Settings.fields():
@@ -134,13 +134,13 @@ def run(args: argparse.Namespace) -> int:
     print(_table(rows, last), end="")
     for measure, count in {row.measure: row.undefined for row in rows if row.split == last}.items():
         if count:
-            say(f"{measure}: left out as undefined: {pluralize(count, 'topic')} of {len(splits[last])}")
+            log(f"{measure}: left out as undefined: {pluralize(count, 'topic')} of {len(splits[last])}")
     if splits["train"].groups:
         # Neither a table of groups nor a feature says of what attribute they are: only their own names are known.
         source = escape(args.groups, 200) if args.groups else f"feature {args.group_feature}"
-        say(f"D_group is over the groups of {source}: {names(splits['train'].groups)}")
+        log(f"D_group is over the groups of {source}: {names(splits['train'].groups)}")
     many = "policy" if len(policies) == 1 else "policies"
-    say(f"wrote {len(policies)} {many} and summary.csv to {escape(args.output, 200)}")
+    log(f"wrote {len(policies)} {many} and summary.csv to {escape(args.output, 200)}")
     return 0
 
 

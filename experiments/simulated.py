@@ -1,4 +1,4 @@
-"""Fair-PG-Rank's figure 1: a feature that is missing for a minority, and policies that unlearn it."""
+"""Fair-PG-Rank's figure 1: a feature is missing for a minority, and fair policies stop using it."""
 
 from __future__ import annotations
 
@@ -8,21 +8,21 @@ from typing import Any
 
 import numpy as np
 
-from experiments.examples import simulated
-from experiments.reproduce.curves import Point, mean_ndcg, point, random_order
-from experiments.reproduce.parts import Budget, Reproduction
-from experiments.reproduce.simulated_claims import DELTR, FAIR, LABELS, LP, claims
-from experiments.reproduce.simulated_figures import drawings, numbers, tables
+from experiments.curves import CurvePoint, point
+from experiments.datasets import simulated
+from experiments.measuring import measure_exposure, random_order
+from experiments.results import Budget, Reproduction
+from experiments.simulated_claims import DELTR, FAIR, LABELS, LP, claims
+from experiments.simulated_figures import drawings, numbers, tables
 from fairevals.errors import UsageError
 from fairevals.io.out import Table
-from fairevals.measures.disparity import group_disparity
 from fairevals.policy.plackett_luce import PlackettLuce
 from fairevals.training import Dataset, sweep
 from fairevals.typing import Floats
 
 RANDOM = "random"
 DRAWS = (1, 0, 2, 3, 4)
-"""The default draw of the data set first: the figures show it."""
+"""Seeds of the data; the figures show the first."""
 
 
 @dataclass(frozen=True)
@@ -51,8 +51,8 @@ QUICK = Recipe(
 
 
 @dataclass(frozen=True)
-class Job:
-    """One policy to train: everything that another process has to know."""
+class SimulatedJob:
+    """One policy to train: everything that another process needs."""
 
     draw: int
     method: str
@@ -60,20 +60,20 @@ class Job:
     quick: bool
 
 
-def run(files: Sequence[str], effort: Budget) -> Reproduction:
-    """The whole experiment."""
+def run(files: Sequence[str], budget: Budget) -> Reproduction:
+    """Run the experiment."""
     if files:
-        raise UsageError("fair-pg-rank-simulated makes its own data: give no file")
-    recipe = QUICK if effort.quick else WHOLE
-    count = effort.choose(len(DRAWS), 2)
+        raise UsageError("fair-pg-rank-simulated generates its own data; it takes no file")
+    recipe = QUICK if budget.quick else WHOLE
+    count = budget.choose(len(DRAWS), 2)
     draws = (*DRAWS, *range(len(DRAWS), count))[:count]
-    works = [
-        Job(draw, method, lam, effort.quick)
+    jobs = [
+        SimulatedJob(draw, method, lam, budget.quick)
         for draw in draws
         for method, lambdas in ((RANDOM, (0.0,)), *recipe.lambdas.items())
         for lam in lambdas
     ]
-    points = list(effort.work(trained, works))
+    points = list(budget.run(trained, jobs))
     axis, ndcg, disparity = plane(simulated(seed=draws[0]), points, recipe.grid)
     return Reproduction(
         name="fair-pg-rank-simulated",
@@ -81,12 +81,12 @@ def run(files: Sequence[str], effort: Budget) -> Reproduction:
         paper="Singh & Joachims: Policy Learning for Fairness in Ranking. NeurIPS 2019, section 4.2 and figure 1.",
         about=(
             "100 queries of 10 documents; a document is of the minority G1 with probability 0.2. x1 and x2 are drawn "
-            "from U(0, 3), the grade is x1 + x2 clipped to 0…5, and for G1 the second feature is then put to 0. A "
+            "from U(0, 3), the grade is x1 + x2 clipped to 0…5, and for G1 the second feature is then set to 0. A "
             "linear model θ1·x1 + θ2·x2 is trained with exact gradients on all queries at once, for nDCG less λ times "
             "D_group.",
-            "A hundred queries are few, and what is found depends on the draw. So the experiment is done on "
+            "A hundred queries are few, so the results depend on the draw. The experiment is therefore run on "
             f"{len(draws)} draws of the data set (seeds {', '.join(map(str, draws))}), and every claim is judged on "
-            f"each of them. The figures show draw {draws[0]}, the others thin in the trade-off.",
+            f"each of them. The figures show draw {draws[0]}, with the others as thin lines in the trade-off.",
         ),
         claims=claims(points),
         drawings=drawings(points, draws[0], axis, ndcg, disparity),
@@ -104,34 +104,33 @@ def run(files: Sequence[str], effort: Budget) -> Reproduction:
         },
         settings=(
             *((f"λ of {name}", ", ".join(f"{lam:g}" for lam in recipe.lambdas[name])) for name in LABELS),
-            ("training", "linear model, estimator exact (DELTR: its own loss), all queries a step"),
+            ("training", "linear model, estimator exact (DELTR: its own loss), all queries in each step"),
             *((name, str(value)) for name, value in recipe.training.items()),
             ("draws", ", ".join(map(str, draws))),
             ("seed of the models", "0"),
             ("nDCG", "whole list, gain 2^g − 1; exact expectation over rankings, as is D_group"),
         ),
         notes=(
-            "The paper lets the λ of the linear programme go from 0 to 0.2, where on its scale all predicted disparity "
-            "is gone; with utilities 2^g − 1 of grades up to 5 that takes larger ones, which are there too.",
+            "The paper varies the λ of the linear programme from 0 to 0.2, which on its scale removes all predicted "
+            "disparity. With utilities 2^g − 1 of grades up to 5 this takes larger values, which are included.",
         ),
-        quick=effort.quick,
+        quick=budget.quick,
     )
 
 
-def trained(work: Job) -> Point:
+def trained(job: SimulatedJob) -> CurvePoint:
     """Train one policy, or take the random order, and measure it."""
-    data = simulated(seed=work.draw)
-    if work.method == RANDOM:
-        return point(random_order(data), data, work.draw, RANDOM)
-    training = {} if work.method == LP else (QUICK if work.quick else WHOLE).training
-    (policy,) = sweep(work.method, data, lambdas=[work.lam], **training)
-    return point(policy, data, work.draw)
+    data = simulated(seed=job.draw)
+    if job.method == RANDOM:
+        return point(random_order(data), data, job.draw, RANDOM)
+    training = {} if job.method == LP else (QUICK if job.quick else WHOLE).training
+    (policy,) = sweep(job.method, data, lambdas=[job.lam], **training)
+    return point(policy, data, job.draw)
 
 
-def plane(data: Dataset, points: Sequence[Point], size: int) -> tuple[Floats, Floats, Floats]:
-    """θ along an axis, and nDCG and D_group (θ2, θ1) on the grid that it spans, wide enough for all learned models."""
+def plane(data: Dataset, points: Sequence[CurvePoint], size: int) -> tuple[Floats, Floats, Floats]:
+    """An axis of θ, and nDCG and D_group on the grid (θ2, θ1) that it spans; the grid includes all learned models."""
     block = data.block(range(len(data)))
-    membership = np.zeros((*block.grades.shape, 1)) if block.membership is None else block.membership
     widest = max(
         (abs(value) for p in points if p.method == FAIR for value in (p.theta1, p.theta2)), default=1.0
     )
@@ -140,6 +139,6 @@ def plane(data: Dataset, points: Sequence[Point], size: int) -> tuple[Floats, Fl
     for j, y in enumerate(axis):
         for i, x in enumerate(axis):
             exposure = PlackettLuce(block.features @ np.array([x, y])).exposure("log2").value
-            ndcg[j, i] = mean_ndcg(exposure, block)
-            disparity[j, i] = np.nanmean(group_disparity(exposure, block.grades, membership))
+            outcome = measure_exposure(exposure, data)
+            ndcg[j, i], disparity[j, i] = outcome.ndcg, outcome.package
     return axis, ndcg, disparity

@@ -1,4 +1,4 @@
-"""What an experiment gives: claims with verdicts, figures, tables, numbers."""
+"""What an experiment produces: claims with verdicts, figures, tables and numbers."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from fairevals.report.style import figure_bytes
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-Task = TypeVar("Task")
-Result = TypeVar("Result")
+JobT = TypeVar("JobT")
+ResultT = TypeVar("ResultT")
 
 AGREES, IN_PART, DISAGREES, UNKNOWN = "agrees", "agrees in part", "does not agree", "not measured"
 
 
 def verdict(held: Sequence[bool]) -> str:
-    """What can be said of a claim that was looked at several times.
+    """The verdict on a claim that was examined several times.
 
     >>> verdict([True, True]), verdict([True, False]), verdict([False]), verdict([])
     ('agrees', 'agrees in part', 'does not agree', 'not measured')
@@ -32,7 +32,7 @@ def verdict(held: Sequence[bool]) -> str:
 
 @dataclass(frozen=True)
 class Budget:
-    """How much is done: all, or as little as shows that everything works; on how many seeds, in how many processes."""
+    """How much work an experiment does: the whole of it or a quick check, on how many seeds and processes."""
 
     quick: bool = False
     seeds: int | None = None
@@ -40,26 +40,27 @@ class Budget:
     jobs: int = 1
 
     def choose(self, whole: int, quick: int) -> int:
-        """The number of seeds: what was asked for, or one of these."""
+        """The number of seeds: the one asked for, else `whole` or `quick`."""
         return self.seeds or (quick if self.quick else whole)
 
-    def work(self, function: Callable[[Task], Result], tasks: Sequence[Task]) -> Iterator[Result]:
-        """The results in the order of the tasks, each a step of the progress bar; they do not depend on `jobs`."""
-        steps = Steps(self, len(tasks))
+    def run(self, function: Callable[[JobT], ResultT], jobs: Sequence[JobT]) -> Iterator[ResultT]:
+        """The results in the order of the jobs, with progress; they do not depend on the number of processes."""
         if self.jobs == 1:
-            for task in tasks:
-                yield function(task)
-                steps.step()
+            yield from self._shown(map(function, jobs), len(jobs))
             return
         with ProcessPoolExecutor(self.jobs) as pool:
-            for result in pool.map(function, tasks):
-                yield result
-                steps.step()
+            yield from self._shown(pool.map(function, jobs), len(jobs))
+
+    def _shown(self, results: Iterator[ResultT], count: int) -> Iterator[ResultT]:
+        for done, result in enumerate(results, 1):
+            yield result
+            if self.progress:
+                self.progress(done, count)
 
 
 @dataclass(frozen=True)
 class Finding:
-    """One look at a claim: what was measured, where, and whether it holds."""
+    """One check of a claim: where, what was measured, and whether the claim holds there."""
 
     where: str
     measured: str
@@ -68,7 +69,7 @@ class Finding:
 
 @dataclass(frozen=True)
 class Claim:
-    """What a source says, the rule by which it is judged, and what was found; the verdict follows from it."""
+    """What a source says, the rule by which it is judged, and the findings, from which the verdict follows."""
 
     source: str
     text: str
@@ -88,7 +89,7 @@ class Claim:
 
 @dataclass(frozen=True)
 class Drawing:
-    """A figure as svg and png, with a text for those who do not see it."""
+    """A figure as svg and png, with a text alternative and a caption."""
 
     name: str
     svg: bytes
@@ -98,13 +99,13 @@ class Drawing:
 
     @classmethod
     def of(cls, name: str, figure: Figure, alt: str, caption: str) -> Drawing:
-        """Draw it."""
+        """Render a figure."""
         return cls(name, figure_bytes(figure), figure_bytes(figure, "png"), alt, caption)
 
 
 @dataclass(frozen=True)
 class Reproduction:
-    """All of an experiment."""
+    """All results of an experiment."""
 
     name: str
     title: str
@@ -119,16 +120,3 @@ class Reproduction:
     settings: tuple[tuple[str, str], ...]
     notes: tuple[str, ...] = ()
     quick: bool = False
-
-
-class Steps:
-    """Counts the steps of an experiment for its progress bar."""
-
-    def __init__(self, effort: Budget, of: int) -> None:
-        self._progress, self._of, self._done = effort.progress, of, 0
-
-    def step(self) -> None:
-        """One more is done."""
-        self._done += 1
-        if self._progress:
-            self._progress(min(self._done, self._of), self._of)

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from experiments.reproduce.curves import Point
-from experiments.reproduce.parts import Drawing
-from experiments.reproduce.simulated_claims import FAIR, LABELS, of
+from experiments.curves import CurvePoint
+from experiments.results import Drawing
+from experiments.simulated_claims import FAIR, LABELS, curve_of
 from fairevals.io.out import Table
 from fairevals.report.style import COLOURS, INK, MARKERS, styled
 from fairevals.typing import Floats
@@ -18,10 +18,10 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 ON_MAP = "#1a1a1a"
-"""The ink upon shades, which stay pale in a dark scheme too."""
+"""The colour of marks on the maps, which stay pale in a dark scheme too."""
 
 
-def numbers(points: Sequence[Point]) -> Table:
+def numbers(points: Sequence[CurvePoint]) -> Table:
     """Every policy."""
     return Table(
         ("method", "lambda", "draw", "nDCG", "D_group", "theta1", "theta2"),
@@ -29,7 +29,7 @@ def numbers(points: Sequence[Point]) -> Table:
     )
 
 
-def tables(points: Sequence[Point]) -> tuple[tuple[str, Table], ...]:
+def tables(points: Sequence[CurvePoint]) -> tuple[tuple[str, Table], ...]:
     """Fair-PG-Rank on all draws, and the baselines."""
     head = ("draw, λ", "nDCG", "D_group", "θ1", "θ2", "θ2/θ1")
     fair = tuple(
@@ -54,10 +54,10 @@ def tables(points: Sequence[Point]) -> tuple[tuple[str, Table], ...]:
 
 
 def drawings(
-    points: Sequence[Point], draw: int, axis: Floats, ndcg: Floats, disparity: Floats
+    points: Sequence[CurvePoint], draw: int, axis: Floats, ndcg: Floats, disparity: Floats
 ) -> tuple[Drawing, ...]:
-    """Figure 1, (a) and (b) in one, and (c)."""
-    fair = of(points, FAIR, draw)
+    """Figure 1: (a) and (b) as one figure, and (c)."""
+    fair = curve_of(points, FAIR, draw)
     path = "; ".join(f"λ = {p.lam:g} at ({p.theta1:.2f}, {p.theta2:.2f})" for p in fair)
     return (
         Drawing.of(
@@ -65,26 +65,26 @@ def drawings(
             plane_figure(fair, axis, ndcg, disparity),
             f"Two maps of nDCG and D_group over the plane of θ1 and θ2, with the learned models: {path}.",
             f"nDCG and D_group of the policy with parameters (θ1, θ2) on draw {draw}; + the models that Fair-PG-Rank "
-            "learned, with their λ; dotted: θ1 = θ2, where the true grades lie.",
+            "learned, with their λ; dotted: θ1 = θ2, the direction of the true grades.",
         ),
         Drawing.of(
             "tradeoff",
             tradeoff_figure(points, draw),
-            "Curves of D_group against nDCG for Fair-PG-Rank, the linear programme and DELTR, a point a λ. "
+            "Curves of D_group against nDCG for Fair-PG-Rank, the linear programme and DELTR, one point per λ. "
             + "; ".join(
                 f"{LABELS[m]} from nDCG {c[0].ndcg:.3f}, D_group {c[0].disparity:.4f} to "
                 f"{c[-1].ndcg:.3f}, {c[-1].disparity:.4f}"
                 for m in LABELS
-                if (c := of(points, m, draw))
+                if (c := curve_of(points, m, draw))
             )
             + ".",
-            f"What λ costs and buys: a point a λ, draw {draw} thick, the other draws thin. Below and to the right is "
-            "better; the vertical line is a random order.",
+            f"Cost and benefit of λ: one point per λ, draw {draw} thick, the other draws thin. Below and to the "
+            "right is better; the vertical line is a random order.",
         ),
     )
 
 
-def plane_figure(fair: Sequence[Point], axis: Floats, ndcg: Floats, disparity: Floats) -> Figure:
+def plane_figure(fair: Sequence[CurvePoint], axis: Floats, ndcg: Floats, disparity: Floats) -> Figure:
     """nDCG and D_group as shades over (θ1, θ2), with the learned models."""
     from matplotlib import colormaps
     from matplotlib.figure import Figure
@@ -96,7 +96,7 @@ def plane_figure(fair: Sequence[Point], axis: Floats, ndcg: Floats, disparity: F
         ):
             axes = figure.add_subplot(1, 2, number)
             axes.grid(False)
-            # Pale shades, so that the models and their λ can be read upon the darkest.
+            # Pale shades keep the models and their λ readable on the darkest.
             levels = np.linspace(values.min(), values.max() + 1e-12, 13)
             pale = [colormaps[shades](share) for share in np.linspace(0.05, 0.6, 12)]
             map_ = axes.contourf(axis, axis, values, levels=levels, colors=pale)
@@ -120,8 +120,8 @@ def plane_figure(fair: Sequence[Point], axis: Floats, ndcg: Floats, disparity: F
     return figure
 
 
-def tradeoff_figure(points: Sequence[Point], draw: int) -> Figure:
-    """D_group against nDCG, a line a method; all draws, one of them thick."""
+def tradeoff_figure(points: Sequence[CurvePoint], draw: int) -> Figure:
+    """D_group against nDCG, one line per method and draw; one draw is thick."""
     from matplotlib.figure import Figure
 
     draws = dict.fromkeys(p.seed for p in points)
@@ -130,7 +130,7 @@ def tradeoff_figure(points: Sequence[Point], draw: int) -> Figure:
         axes = figure.add_subplot()
         for number, (method, label) in enumerate(LABELS.items()):
             for each in draws:
-                curve = of(points, method, each)
+                curve = curve_of(points, method, each)
                 main = each == draw
                 axes.plot(
                     [p.ndcg for p in curve],

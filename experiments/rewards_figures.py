@@ -7,20 +7,20 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from experiments.reproduce.parts import Drawing
-from experiments.reproduce.rewards_points import (
+from experiments.results import Drawing
+from experiments.rewards_points import (
     ALONG,
     BASELINES,
     LEVEL,
+    MEASURES,
     OURS,
     REWARDS,
-    Along,
-    Compared,
-    Scored,
+    EpochValue,
+    MethodComparison,
+    ScoredPolicy,
     mean_and_deviation,
     over_seeds,
 )
-from experiments.reproduce.rewards_topics import MEASURES
 from fairevals.io.out import Table
 from fairevals.report.html import format_number
 from fairevals.report.style import COLOURS, INK, MARKERS, band, styled
@@ -30,11 +30,11 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 KINDS = {"one measure": ("R1", "R2", "R3"), "several measures": ("R4", "R5", "R6")}
-"""The paper compares rewards within these, so that each has an axes of its own."""
+"""The paper compares rewards within these kinds, so each kind has its own axes."""
 
 
-def methods_table(scored: Sequence[Scored]) -> Table:
-    """The paper's table 6, a row a method: means over test topics and seeds, ± the deviation over seeds."""
+def methods_table(scored: Sequence[ScoredPolicy]) -> Table:
+    """The paper's table 6, one row per method: means over test topics and seeds, ± the deviation over seeds."""
 
     def cell(method: str, measure: str) -> str:
         mean, deviation = mean_and_deviation(over_seeds(scored, method, measure).mean(axis=1))
@@ -50,8 +50,8 @@ def methods_table(scored: Sequence[Scored]) -> Table:
     )
 
 
-def differences_table(compared: Sequence[Compared]) -> Table:
-    """BanditRank less each baseline, with both tests."""
+def differences_table(compared: Sequence[MethodComparison]) -> Table:
+    """BanditRank minus each baseline, with both tests."""
     interval = f"{1 - LEVEL:.0%}"
     columns = ("measure", "baseline", "bandit-rank", "sd", "baseline mean", "baseline sd", "difference")
     return Table(
@@ -68,16 +68,16 @@ def differences_table(compared: Sequence[Compared]) -> Table:
     )
 
 
-def epochs_table(curves: Sequence[Along]) -> Table:
-    """What the figure of the rewards shows, seed by seed."""
+def epochs_table(curves: Sequence[EpochValue]) -> Table:
+    """The values of the rewards figure, for each seed."""
     return Table(
         ("reward", "formula", "seed", "epoch", "measure", "value"),
         tuple((a.reward, REWARDS[a.reward], a.seed, a.epoch, a.measure, a.value) for a in curves),
     )
 
 
-def topics_table(scored: Sequence[Scored], data: Dataset) -> Table:
-    """What the tests are of, before the mean over seeds."""
+def topics_table(scored: Sequence[ScoredPolicy], data: Dataset) -> Table:
+    """The values that are tested, before the mean over seeds."""
     return Table(
         ("method", "seed", "topic", *MEASURES),
         tuple(
@@ -88,7 +88,7 @@ def topics_table(scored: Sequence[Scored], data: Dataset) -> Table:
     )
 
 
-def drawings(curves: Sequence[Along], compared: Sequence[Compared]) -> tuple[Drawing, ...]:
+def drawings(curves: Sequence[EpochValue], compared: Sequence[MethodComparison]) -> tuple[Drawing, ...]:
     """Both figures."""
     last = max(a.epoch for a in curves)
     ends = "; ".join(
@@ -105,21 +105,21 @@ def drawings(curves: Sequence[Along], compared: Sequence[Compared]) -> tuple[Dra
         Drawing.of(
             "rewards",
             rewards_figure(curves),
-            f"MAP and nDCG@10 of the test topics along {last} epochs, a line a reward: {ends}.",
-            "MAP and nDCG@10 on the test topics along epochs of training with each reward (γ = 1): means over seeds, "
+            f"MAP and nDCG@10 of the test topics over {last} epochs, one line per reward: {ends}.",
+            "MAP and nDCG@10 on the test topics over epochs of training with each reward (γ = 1): means over seeds, "
             "with bands of one standard deviation over seeds. Epoch 0 is before training.",
         ),
         Drawing.of(
             "baselines",
             differences_figure(compared),
-            f"BanditRank less each baseline for all measures; nDCG@10: {at_ten}.",
-            f"BanditRank less each baseline on the test topics, with {1 - LEVEL:.0%} confidence intervals of the mean "
-            "over topics (t); by topic the mean over seeds counts. Right of the line BanditRank is better.",
+            f"BanditRank minus each baseline for all measures; nDCG@10: {at_ten}.",
+            f"BanditRank minus each baseline on the test topics, with {1 - LEVEL:.0%} confidence intervals of the mean "
+            "over topics (t), on each topic's mean over seeds. Right of the line BanditRank is better.",
         ),
     )
 
 
-def _along(curves: Sequence[Along], reward: str, measure: str) -> list[tuple[float, float]]:
+def _along(curves: Sequence[EpochValue], reward: str, measure: str) -> list[tuple[float, float]]:
     """Mean and deviation over seeds, epoch by epoch."""
     values: dict[int, list[float]] = {}
     for a in curves:
@@ -133,8 +133,8 @@ def _formula(name: str) -> str:
     return f"{name} = {text}"
 
 
-def rewards_figure(curves: Sequence[Along]) -> Figure:
-    """Lines of the rewards along epochs: a row a measure, a column a kind of reward."""
+def rewards_figure(curves: Sequence[EpochValue]) -> Figure:
+    """Rewards over epochs: one row per measure, one column per kind of reward."""
     from matplotlib.figure import Figure
 
     known = {a.reward for a in curves}
@@ -165,8 +165,8 @@ def rewards_figure(curves: Sequence[Along]) -> Figure:
     return figure
 
 
-def differences_figure(compared: Sequence[Compared]) -> Figure:
-    """An interval a measure and baseline, beside the line of no difference."""
+def differences_figure(compared: Sequence[MethodComparison]) -> Figure:
+    """One interval per measure and baseline, beside the line of no difference."""
     from matplotlib.figure import Figure
 
     measures = list(dict.fromkeys(c.measure for c in compared))
@@ -185,11 +185,11 @@ def differences_figure(compared: Sequence[Compared]) -> Figure:
                 fmt=MARKERS[style],
                 color=COLOURS[style],
                 capsize=3,
-                label=f"less {baseline}",
+                label=f"minus {baseline}",
             )
         axes.axvline(0, color=INK, linewidth=1)
         axes.set_yticks(range(len(measures)), measures)
         axes.invert_yaxis()
-        axes.set_xlabel("difference of the measure: bandit-rank less the baseline")
+        axes.set_xlabel("difference of the measure: bandit-rank minus the baseline")
         figure.legend(*axes.get_legend_handles_labels(), loc="outside lower center", ncols=2, frameon=False)
     return figure
