@@ -249,7 +249,6 @@ class DInd(ExposureMeasure):
     merit: str = merit_param()
 
     def of_exposure(self, exposed: Exposed) -> Floats:
-        """The value for each topic; NaN without a pair."""
         return individual_disparity(exposed.exposure, merit(exposed.grades, self.merit))
 
     def gradient(self, exposed: Exposed) -> Floats:
@@ -278,7 +277,6 @@ class DCross(ExposureMeasure):
     merit: str = merit_param()
 
     def of_exposure(self, exposed: Exposed) -> Floats:
-        """The value for each topic; NaN with fewer than two candidates."""
         return cross_disparity(exposed.exposure, merit(exposed.grades, self.merit), exposed.candidates)
 
     def gradient(self, exposed: Exposed) -> Floats:
@@ -319,7 +317,6 @@ class DGroup(ExposureMeasure):
     merit: str = merit_param()
 
     def of_exposure(self, exposed: Exposed) -> Floats:
-        """The value for each topic; NaN with fewer than two groups, or where the attribute does not apply."""
         return np.where(exposed.attribute(self.attr).applies, self._value_and_slope(exposed)[0], np.nan)
 
     def gradient(self, exposed: Exposed) -> Floats:
