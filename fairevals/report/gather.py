@@ -29,7 +29,7 @@ from fairevals.statistics import (
     rank_correlations,
     remarks,
 )
-from fairevals.statistics.pairing import NEGLIGIBLE, abridged, run_number
+from fairevals.statistics.pairing import NEGLIGIBLE, abridged, position
 from fairevals.typing import Floats
 
 PANELS = 6
@@ -166,8 +166,8 @@ def gather(
         scores = score(runs, collection, plan, jobs=jobs, progress=progress)
     for warning in caught:  # shown as usual, and again among the remarks
         warnings.warn_explicit(warning.message, warning.category, warning.filename, warning.lineno)
-    baseline = run_number(scores, 0 if options.baseline is None else options.baseline)
-    references = {run_number(scores, run) for run in options.references}
+    baseline = position(scores, "run", 0 if options.baseline is None else options.baseline)
+    references = {position(scores, "run", run) for run in options.references}
     references |= {r for r in range(len(scores.runs)) if scores.status(r) == "reference"}
     named = None if options.baseline is None else baseline  # the default one is a run like any other
     means = board(scores, baseline=named, references=references, seed=seed)
