@@ -29,7 +29,7 @@ from fairevals.statistics import (
     rank_correlations,
     remarks,
 )
-from fairevals.statistics.pairing import NEGLIGIBLE, abridged, position
+from fairevals.statistics.pairing import NEGLIGIBLE, abridged, mean, position
 from fairevals.typing import Floats
 
 PANELS = 6
@@ -106,14 +106,12 @@ class Report:
 
 def drivers(paired: Paired, count: int = 8) -> list[dict[str, Any]]:
     """The topics with the largest gains or losses, with the mean gain over the other topics as "without"."""
-    place = {topic: t for t, topic in enumerate(paired.topics)}
-    rows = []
-    for topic, gain in paired.driving(count):
-        t = place[topic]
-        rest = np.delete(paired.gains, t)
-        without = math.fsum(rest) / rest.size if rest.size else math.nan
-        values = {"value": float(paired.values[t]), "baseline": float(paired.baseline_values[t])}
-        rows.append({"topic": topic, **values, "gain": gain, "without": without})
+    gains, rows = paired.gains, []
+    for t in np.argsort(-np.abs(gains), kind="stable")[:count].tolist():
+        if gains[t]:
+            values = {"value": float(paired.values[t]), "baseline": float(paired.baseline_values[t])}
+            without = {"gain": float(gains[t]), "without": mean(np.delete(gains, t))}
+            rows.append({"topic": paired.topics[t], **values, **without})
     return rows
 
 

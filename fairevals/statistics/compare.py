@@ -1,7 +1,5 @@
 """Runs against a baseline: differences, intervals, tests and effect sizes for every measure."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass

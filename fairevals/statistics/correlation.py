@@ -1,7 +1,5 @@
 """How similarly measures rank the runs: Kendall's τ with bootstrap intervals over topics."""
 
-from __future__ import annotations
-
 import warnings
 from dataclasses import dataclass
 

@@ -14,8 +14,6 @@ An interval is undefined (NaN at both ends) with fewer than two values, or if al
 topics does not show that the mean is known, as an interval of width 0 would claim.
 """
 
-from __future__ import annotations
-
 import math
 from typing import Any, NamedTuple
 

@@ -5,8 +5,6 @@ target is compared by the distance to it, topic by topic: two runs at +1 and −
 from it, although the mean of such a run may be 0.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -161,11 +159,6 @@ class Paired:
     def losses(self) -> int:
         return int((self.gains * abs(orientation(self.direction)) < 0).sum())
 
-    def driving(self, count: int = 10) -> tuple[tuple[str, float], ...]:
-        """(topic, gain) of the `count` topics with the largest differences, largest first."""
-        order = np.argsort(-np.abs(self.gains), kind="stable")[:count]
-        return tuple((self.topics[t], float(self.gains[t])) for t in order if self.gains[t])
-
 
 def position(scores: Scores, kind: Literal["run", "measure"], wanted: int | str) -> int:
     """The position of a run or a measure in the scores, by name or position."""
@@ -190,8 +183,9 @@ def abridged(names: Sequence[str], limit: int) -> str:
 
 def common_topics(scores: Scores, measure: int, runs: Sequence[int]) -> Bools:
     """The topics on which all of `runs` have a value, as a mask; none without runs."""
-    topics: Bools = np.isfinite(scores.values[list(runs), measure]).all(axis=0)
-    return topics if runs else ~topics
+    values = scores.values[list(runs), measure]
+    topics: Bools = np.logical_and.reduce(np.isfinite(values), axis=0, initial=bool(runs))
+    return topics
 
 
 def pair(

@@ -1,7 +1,5 @@
 """Randomised Tukey HSD: all runs of a family against each other, and the letters that a leaderboard shows."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
