@@ -149,7 +149,7 @@ def compare(
             groups = significance_groups(scores, m, families[-1], alpha=alpha, **draws)
             tested = [_within_family(scores, m, r, b, groups) for r in others]
         else:
-            tested = [_test(pair(scores, m, r, b), test, 1 - alpha, draws) for r in others]
+            tested = [_test_pair(pair(scores, m, r, b), test, 1 - alpha, draws) for r in others]
         corrected = correct(np.array([result.p for _, result, _ in tested]), correction).tolist()
         for r, p, (paired, result, interval) in zip(others, corrected, tested, strict=True):
             outside = test == "tukey" and r not in families[-1].places
@@ -173,7 +173,8 @@ def compare(
     return Comparisons(scores, scores.runs[b], test, correction, alpha, tuple(rows), tuple(families))
 
 
-def _test(paired: Paired, test: str, level: float, draws: Any) -> tuple[Paired, PairedTest, Interval]:
+def _test_pair(paired: Paired, test: str, level: float, draws: Any) -> tuple[Paired, PairedTest, Interval]:
+    """The result of a test of two runs; the interval of equal runs has width 0."""
     d = paired.differences
     if test == "bootstrap":
         result = inference.bootstrap_test(d, **draws)
@@ -187,6 +188,7 @@ def _test(paired: Paired, test: str, level: float, draws: Any) -> tuple[Paired, 
 def _within_family(
     scores: Scores, m: int, r: int, b: int, groups: RunGroups
 ) -> tuple[Paired, PairedTest, Interval]:
+    """The result of Tukey's test for two runs, on the topics of the family; undefined for a run outside it."""
     places, tukey = groups.family.places, groups.tukey
     if not {r, b} <= set(places):
         return pair(scores, m, r, b), PairedTest(), Interval()

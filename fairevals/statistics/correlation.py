@@ -45,9 +45,8 @@ def tau_matrix(costs: Floats) -> Floats:
     agreement = signs @ np.swapaxes(signs, -1, -2)
     counts = np.abs(signs) @ np.swapaxes(defined.astype(np.float64), -1, -2)
     products = counts * np.swapaxes(counts, -1, -2)
-    tau: Floats = np.divide(
-        agreement, np.sqrt(products), out=np.full_like(products, np.nan), where=products > 0
-    )
+    undefined = np.full_like(products, np.nan)
+    tau: Floats = np.divide(agreement, np.sqrt(products), out=undefined, where=products > 0)
     return tau
 
 
