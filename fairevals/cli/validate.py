@@ -21,8 +21,8 @@ EXAMPLE = "  fairevals validate --task qrels/task.toml runs/*.run"
 
 def configure(parser: argparse.ArgumentParser) -> None:
     common.add_collection(parser)
-    common.add_runs(parser)
     add = parser.add_argument
+    add("runs", nargs="+", metavar="RUN", help="run file, compressed or not; - for standard input")
     text = "maximum number of documents per topic (default: the task's, 1000)"
     add("--max-docs", type=common.whole(1), metavar="N", help=text)
     text = "how many problems of a kind to show per file (default 10)"

@@ -12,12 +12,7 @@ from fairevals.statistics.inference import (
     wilcoxon_test,
 )
 from fairevals.statistics.pairing import Paired, pair, spread_of
-from fairevals.statistics.tukey import (
-    RunGroups,
-    significance_groups,
-    tukey_family,
-    tukey_hsd,
-)
+from fairevals.statistics.tukey import RunGroups, significance_groups, tukey_family, tukey_hsd
 
 __all__ = [
     "Comparisons",
