@@ -70,6 +70,6 @@ def is_reference(name: str) -> bool:
     >>> is_reference("random"), is_reference("fair-pg-rank-lambda1-seed0"), is_reference("dense")
     (True, True, False)
     """
-    from fairevals.training.settings import DEFAULTS
+    from fairevals.training.settings import METHODS
 
-    return name == "random" or any(name == method or name.startswith(f"{method}-") for method in DEFAULTS)
+    return name == "random" or any(name == method or name.startswith(f"{method}-") for method in METHODS)

@@ -1,4 +1,4 @@
-"""The training loop: a scorer, a loss, data; early stopping that returns the best."""
+"""The training loop: a scorer, a loss and data; with validation data it stops early and returns the best scorer."""
 
 from __future__ import annotations
 
@@ -18,34 +18,34 @@ S = TypeVar("S", bound=Scorer)
 
 
 class Loss(Protocol):
-    """What a method minimises, seen from the scores."""
+    """What a method minimises, as a function of the scores."""
 
-    def gradient(self, scores: Floats, block: Batch, rng: np.random.Generator) -> tuple[Floats, Floats]:
-        """Loss of each topic, and its gradient by the scores (topics, documents)."""
+    def gradient(self, scores: Floats, batch: Batch, rng: np.random.Generator) -> tuple[Floats, Floats]:
+        """The loss of each topic, and its gradient (topics, documents) with respect to the scores."""
         ...
 
-    def quality(self, scores: Floats, block: Batch) -> Floats:
-        """What models are chosen by on validation data, a number a topic: higher is better, nothing is drawn anew."""
+    def quality(self, scores: Floats, batch: Batch) -> Floats:
+        """What models are selected by on validation data, for each topic: higher is better; deterministic."""
         ...
 
 
 @dataclass(frozen=True)
 class Epoch:
-    """Where training stands; `scorer` is the one being trained, to look at and not to keep."""
+    """The state of training after an epoch; `scorer` is the one being trained, and will change."""
 
     number: int
-    of: int
+    total: int
     loss: float
-    """Mean over the topics, each before the step that it caused; NaN before the first epoch."""
+    """The mean over topics, each before the step taken for it; NaN before the first epoch."""
     valid: float | None
-    """Mean quality on the validation data."""
+    """The mean quality on the validation data."""
     best: bool
     scorer: Scorer
 
 
 @dataclass(frozen=True)
 class Fitted(Generic[S]):
-    """A trained scorer, and the learning curve: epoch, loss, valid, best."""
+    """A trained scorer and its learning curve: epoch, loss, valid, best."""
 
     scorer: S
     curve: tuple[tuple[int, float, float | None, bool], ...]
@@ -68,22 +68,21 @@ def fit(
     seed: int = 0,
     on_epoch: Callable[[Epoch], object] | None = None,
 ) -> Fitted[S]:
-    """Train a scorer, a step a batch of topics in an order drawn anew every epoch.
+    """Train a scorer, with one step per batch of topics in a new random order every epoch.
 
-    With validation data the quality is looked at before training and after each epoch, training ends when it has not
-    risen for `patience` epochs, and the scorer as it was at its best is returned; without, the last one is.
-    `batch=0` makes one step of all topics. Two calls with the same arguments do the same.
+    With validation data the quality is computed before training and after each epoch; training ends when it has not
+    risen for `patience` epochs, and the best scorer is returned. Without, the last one is returned. `batch=0` takes all
+    topics in one step. Two calls with the same arguments give the same result.
     """
     if len(train) == 0:
         raise UsageError("there is no topic to train on")
     order_rng, rng = np.random.default_rng([seed, 1]), np.random.default_rng([seed, 2])
     curve: list[tuple[int, float, float | None, bool]] = []
     best, best_at, highest = scorer, 0, -np.inf
+    size = batch or len(train)
     for number in range(epochs + 1):
-        mean = (
-            _one_epoch(scorer, loss, train, batch or len(train), order_rng, rng) if number else float("nan")
-        )
-        quality = None if valid is None else mean_quality(scorer, loss, valid)
+        mean = _one_epoch(scorer, loss, train, size, order_rng, rng) if number else float("nan")
+        quality = None if valid is None else _mean_quality(scorer, loss, valid)
         improved = quality is None or quality > highest
         if improved:
             highest, best_at = (quality if quality is not None else highest), number
@@ -93,16 +92,15 @@ def fit(
             on_epoch(Epoch(number, epochs, mean, quality, improved, scorer))
         if patience is not None and valid is not None and number - best_at >= patience:
             break
-    _mode(best, False)
+    _set_training(best, False)
     return Fitted(best, tuple(curve))
 
 
-def mean_quality(scorer: Scorer, loss: Loss, data: Dataset) -> float:
-    """Mean over the topics of the loss's quality."""
-    _mode(scorer, False)
+def _mean_quality(scorer: Scorer, loss: Loss, data: Dataset) -> float:
+    _set_training(scorer, False)
     total = 0.0
-    for _, block in data.blocks():
-        total += float(loss.quality(block.masked(scorer.scores(block.features)), block).sum())
+    for _, batch in data.batches():
+        total += float(loss.quality(batch.masked(scorer.scores(batch.features)), batch).sum())
     return total / len(data)
 
 
@@ -110,29 +108,27 @@ def _one_epoch(
     scorer: Scorer,
     loss: Loss,
     data: Dataset,
-    batch: int,
+    size: int,
     order_rng: np.random.Generator,
     rng: np.random.Generator,
 ) -> float:
-    _mode(scorer, True)
-    # All topics in one step stand in their own order: it does not matter, and equally long ones need no copy.
-    order = order_rng.permutation(len(data)) if batch < len(data) else np.arange(len(data))
+    _set_training(scorer, True)
+    # The order does not matter if all topics make one step; in their own order, topics of equal length need no copy.
+    order = order_rng.permutation(len(data)) if size < len(data) else np.arange(len(data))
     grade = data.max_grade
     total = 0.0
-    for start in range(0, len(data), batch):
-        block = data.block(order[start : start + batch], grade)
-        scores = block.masked(scorer.scores(block.features))
-        value, gradient = loss.gradient(scores, block, rng)
+    for start in range(0, len(data), size):
+        batch = data.batch(order[start : start + size], grade)
+        scores = batch.masked(scorer.scores(batch.features))
+        value, gradient = loss.gradient(scores, batch, rng)
         if not np.isfinite(gradient).all():
-            raise UsageError(
-                "training diverged: the gradient is no longer finite; try a smaller learning rate"
-            )
+            raise UsageError("training diverged: the gradient is not finite; try a smaller learning rate")
         scorer.backward(gradient / len(value))
         total += float(value.sum())
     return total / len(data)
 
 
-def _mode(scorer: Scorer, training: bool) -> None:
+def _set_training(scorer: Scorer, on: bool) -> None:
     switch = getattr(scorer, "train", None)
     if callable(switch):
-        switch(training)
+        switch(on)

@@ -1,38 +1,23 @@
-"""The methods: from settings and data to a trained policy, one at a time or a sweep of λ and seeds."""
+"""Train policies from settings and data: one at a time, or a sweep over λ and seeds."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
 import numpy as np
 
 from fairevals.errors import UsageError, escape
-from fairevals.training.bandit_rank import BanditRankLoss
-from fairevals.training.data import Dataset, Standardiser, no_groups
-from fairevals.training.deltr import DeltrLoss
+from fairevals.training.data import ATTRIBUTE, Dataset, Standardiser, groups_needed
 from fairevals.training.fit import Epoch, Loss, fit
-from fairevals.training.listnet import ListNetLoss
-from fairevals.training.models import make_model
-from fairevals.training.objectives import Objective
-from fairevals.training.optimise import Adam, Learner
-from fairevals.training.pg_rank import PolicyGradient
+from fairevals.training.losses import BanditRankLoss, DeltrLoss, ListNetLoss, PolicyGradient
+from fairevals.training.models import Adam, fit_ridge, make_model
+from fairevals.training.objectives import WeightedMeasure, parse_utility
 from fairevals.training.policies import TrainedPolicy
-from fairevals.training.ridge import fit_ridge
 from fairevals.training.settings import FAIR, Settings
-from fairevals.training.utilities import parse_utility
-
-METHODS: Mapping[str, str] = {
-    "pg-rank": "policy gradient for utility (Singh & Joachims 2019)",
-    "fair-pg-rank": "policy gradient for utility less λ times disparity of exposure (Singh & Joachims 2019)",
-    "bandit-rank": "contextual bandit on a reward, beside cross entropy (BanditRank)",
-    "ridge": "ridge regression of the grades",
-    "listnet": "cross entropy of top-one probabilities (Cao et al. 2007)",
-    "lp": "linear programme of fair exposure on ridge's predictions (Singh & Joachims 2018)",
-    "deltr": "ListNet with a penalty on disparate top-one exposure (Zehlike & Castillo 2020)",
-}
 
 
 def train_policy(
@@ -48,70 +33,71 @@ def train_policy(
     >>> bool(np.all(np.diff(policy.predict(data)[:2]) > 1))
     True
     """
-    needs_groups = settings.method in ("lp", "deltr") or (
-        settings.method == "fair-pg-rank" and settings.disparity == "D_group" and settings.lam > 0
-    )
-    if needs_groups and train.membership is None:
-        raise no_groups(settings.method)
+    if settings.method in ("lp", "deltr") and train.membership is None:
+        raise groups_needed(settings.method)
     train = settings.prepared(train)
-    valid = None if valid is None else settings.prepared(valid)
     features = train.features.shape[1]
-    standardiser = Standardiser.fit(train) if settings.standardise else Standardiser.none(features)
+    standardiser = Standardiser.fit(train) if settings.standardise else Standardiser.identity(features)
     train = standardiser.apply(train)
+    valid = None if valid is None else standardiser.apply(settings.prepared(valid))
     if settings.method in ("ridge", "lp"):
         return TrainedPolicy(settings, fit_ridge(train, settings.alpha), standardiser, train.groups)
-    model = make_model(settings.model, features, settings.dropout, settings.seed)
     steps = settings.epochs * -(-len(train) // (settings.batch or len(train))) if len(train) else 0
+    model = make_model(settings.model, features, settings.dropout, settings.seed)
     betas = (settings.beta1, settings.beta2)
-    optimiser = Adam(settings.lr, betas, settings.weight_decay, settings.final_lr, steps)
+    model.optimiser = Adam(settings.lr, betas, settings.weight_decay, settings.final_lr, steps)
     fitted = fit(
-        Learner(model, optimiser),
-        make_loss(settings, train),
+        model,
+        _make_loss(settings, train),
         train,
-        None if valid is None else standardiser.apply(valid),
+        valid,
         epochs=settings.epochs,
         batch=settings.batch,
         patience=settings.patience or None,
         seed=settings.seed,
         on_epoch=on_epoch,
     )
-    fitted.scorer.model.forget()
-    return TrainedPolicy(settings, fitted.scorer.model, standardiser, train.groups, fitted.curve)
+    fitted.scorer.forget()
+    return TrainedPolicy(settings, fitted.scorer, standardiser, train.groups, fitted.curve)
 
 
-def make_loss(settings: Settings, data: Dataset) -> Loss:
-    """The loss of a method that is trained step by step; `data` tells DELTR its groups."""
-    if settings.method in ("pg-rank", "fair-pg-rank"):
-        lam = settings.lam if settings.method == "fair-pg-rank" else 0.0
-        objective = Objective(
-            parse_utility(settings.utility),
-            lam,
-            settings.disparity,
-            settings.merit,
-            entropy=settings.entropy,
-            ties=settings.ties,
-        )
-        return PolicyGradient(objective, settings.estimator, settings.samples)
-    if settings.method == "bandit-rank":
-        reward = parse_utility(settings.reward)
-        return BanditRankLoss(reward, settings.hybrid, settings.epsilon, settings.most, settings.samples)
+def _make_loss(settings: Settings, data: Dataset) -> Loss:
+    """The loss of a method that is trained step by step, if the data has what it needs."""
     if settings.method == "listnet":
         return ListNetLoss()
     if settings.method == "deltr":
-        return DeltrLoss(settings.lam, protected_group(settings.protected, data))
-    raise UsageError(f"{settings.method} is not trained step by step")
+        return DeltrLoss(settings.lam, _protected_group(settings.protected, data))
+    if settings.method == "bandit-rank":
+        reward = parse_utility(settings.reward)
+        _check_attributes(reward.parts, data)
+        return BanditRankLoss(
+            reward, settings.reward_weight, settings.epsilon, settings.max_drawn, settings.samples
+        )
+    _check_attributes(settings.objective.parts, data)
+    return PolicyGradient(settings.objective, settings.estimator, settings.samples)
 
 
-def protected_group(name: str, data: Dataset) -> int:
-    """The number of the group of that name; without a name, of the one with the fewest documents."""
+def _check_attributes(parts: Sequence[WeightedMeasure], data: Dataset) -> None:
+    """Raise if a measure needs an attribute that the data does not have."""
+    for measure in (part.measure for part in parts):
+        if data.membership is None and (measure.attributes_used() or measure.attributes == "all"):
+            raise groups_needed(str(measure))
+        for name in measure.attributes_used():
+            if name != ATTRIBUTE:
+                raise UsageError(
+                    f"{measure}: the attribute of training data is {ATTRIBUTE!r}, not {escape(name)!r}"
+                )
+
+
+def _protected_group(name: str, data: Dataset) -> int:
+    """The number of the group of that name; by default, of the one with the fewest documents."""
     if data.membership is None:
-        raise no_groups("deltr")
+        raise groups_needed("deltr")
     if not name:
         return int(np.argmin(data.membership.sum(axis=0)))
     if name not in data.groups:
-        raise UsageError(
-            f"there is no group {escape(name)!r}; there are {', '.join(map(escape, data.groups))}"
-        )
+        groups = ", ".join(map(escape, data.groups))
+        raise UsageError(f"there is no group {escape(name)!r}; the groups are {groups}")
     return data.groups.index(name)
 
 
@@ -128,29 +114,25 @@ def sweep(
 ) -> list[TrainedPolicy]:
     """Train a policy for every λ and every seed, in that order; in an executor's processes if one is given.
 
-    `progress(done, of)` is told of epochs, or in an executor of policies. The results do not depend on it.
+    `progress(done, total)` is called after every epoch, or with an executor after every policy.
     """
     runs = list(_runs(method, lambdas, seeds, settings))
+    report = progress or (lambda done, total: None)
+    policies = []
     if executor is not None:
-        found = []
-        for number, policy in enumerate(
-            executor.map(partial(train_policy, train=train, valid=valid), runs), 1
-        ):
-            found.append(policy)
-            if progress:
-                progress(number, len(runs))
-        return found
-    found = []
+        for policy in executor.map(partial(train_policy, train=train, valid=valid), runs):
+            policies.append(policy)
+            report(len(policies), len(runs))
+        return policies
     for number, run in enumerate(runs):
 
         def show(epoch: Epoch, number: int = number) -> None:
-            if progress:
-                progress(number * (epoch.of + 1) + epoch.number + 1, len(runs) * (epoch.of + 1))
+            per_run = epoch.total + 1
+            report(number * per_run + epoch.number + 1, len(runs) * per_run)
 
-        found.append(train_policy(run, train, valid, show))
-    if progress:
-        progress(len(runs), len(runs))
-    return found
+        policies.append(train_policy(run, train, valid, show))
+    report(len(runs), len(runs))
+    return policies
 
 
 def _runs(
@@ -163,4 +145,4 @@ def _runs(
         raise UsageError("a λ or a seed is given twice")
     for lam in lambdas or (default.lam,):
         for seed in seeds:
-            yield default.with_(lam=float(lam), seed=int(seed))
+            yield replace(default, lam=float(lam), seed=int(seed))
