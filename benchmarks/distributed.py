@@ -20,7 +20,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from fairevals.collection.slices import Slice
+from fairevals.collection.collection import Slice
 from fairevals.evaluation import Collection, Plan, Scores, load_collection, score, score_piece
 from fairevals.io import dataset
 from fairevals.io.dataset import open_dataset, parts, with_topics

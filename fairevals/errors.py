@@ -1,4 +1,4 @@
-"""What can be wrong with input, said in one form: file, line, what was found, what was expected."""
+"""Errors and warnings about input, all in one form: file, line, what was found, what was expected."""
 
 from __future__ import annotations
 
@@ -59,8 +59,8 @@ class EscapedText(str):
         return f"'{self}'"
 
 
-def escape(text: str | bytes, most: int = 60) -> EscapedText:
-    r"""A piece of untrusted text, safe and short enough to print in a message or a table.
+def escape(text: str | bytes, limit: int = 60) -> EscapedText:
+    r"""Untrusted text, safe and short enough to print in a message or a table.
 
     Control characters, separators that are not a plain space and right-to-left marks are escaped.
 
@@ -70,9 +70,9 @@ def escape(text: str | bytes, most: int = 60) -> EscapedText:
     if isinstance(text, bytes):
         text = text.decode("utf-8", "backslashreplace")
     # Cut before escaping too: what is dropped may be megabytes long.
-    clean = "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text[: most + 1])
-    return EscapedText(clean if len(clean) <= most else clean[: most - 1] + "…")
+    clean = "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text[: limit + 1])
+    return EscapedText(clean if len(clean) <= limit else clean[: limit - 1] + "…")
 
 
 class InputWarning(UserWarning):
-    """Something in the input that was put right, and is said so; commands print it on standard error."""
+    """Something in the input that was corrected; commands print it on standard error."""

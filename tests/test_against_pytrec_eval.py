@@ -1,12 +1,13 @@
-"""Utility measures agree with trec_eval, as pytrec_eval wraps it, on thousands of random small topics.
+"""Utility measures agree with trec_eval: as wrapped by pytrec_eval on random topics, and on trec_eval's own vectors.
 
-Where they differ it is by design: a topic without a relevant document has no nDCG and no AP here, and a judged
-topic that a run leaves out counts with 0.
+By design, a judged topic that a run leaves out has value 0, and nDCG and AP are undefined on a topic without a relevant
+document (0 with the conventions of trec_eval).
 """
 
 from __future__ import annotations
 
 import math
+from pathlib import Path
 
 import pytest
 import pytrec_eval
@@ -14,7 +15,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import fairevals as fe
+from fairevals.io.task import Task
 
+CONVENTIONS = ("fairevals", "trec_eval")
 CUTOFFS = (1, 3, 5, 10)
 NAMES = {"nDCG": "ndcg", "AP": "map", "RR": "recip_rank"}
 NAMES |= {f"nDCG@{k}": f"ndcg_cut_{k}" for k in CUTOFFS}
@@ -42,15 +45,17 @@ judgements = st.dictionaries(
 )
 
 
-def values(run, qrels, measures):
-    found = fe.evaluate(run, qrels, measures, per_topic=True)
-    return {(row.topic, row.measure): row.value for row in found.itertuples()}
+def values(run, qrels, measures, task=None):
+    frame = fe.evaluate(run, qrels, measures, task=task, per_topic=True)
+    return {(row.topic, row.measure): row.value for row in frame.itertuples()}
 
 
+@pytest.mark.slow
 @settings(max_examples=200)
-@given(runs, judgements)
-def test_every_topic_agrees(run, qrels):
-    ours = values(run, qrels, NAMES)
+@pytest.mark.parametrize("conventions", CONVENTIONS)
+@given(run=runs, qrels=judgements)
+def test_every_topic_agrees(run, qrels, conventions):
+    ours = values(run, qrels, NAMES, Task(conventions=conventions))
     # Negative grades can make trec_eval's C code write outside its arrays; to these measures they are as good as 0.
     tame = {topic: {doc: max(grade, 0) for doc, grade in judged.items()} for topic, judged in qrels.items()}
     theirs = pytrec_eval.RelevanceEvaluator(tame, MEASURES).evaluate(run)
@@ -60,7 +65,7 @@ def test_every_topic_agrees(run, qrels):
         for name, theirs_name in NAMES.items():
             value = ours[topic, name]
             if not has_relevant and name.startswith(("nDCG", "AP")):
-                assert math.isnan(value)
+                assert value == 0 if conventions == "trec_eval" else math.isnan(value)
                 assert topic not in theirs or theirs[topic][theirs_name] == 0
             elif topic not in run:
                 assert value == 0
@@ -115,5 +120,96 @@ def test_very_negative_grades_do_no_harm():
     qrels |= {f"spam{topic}": {"a": -1, "c": -2} for topic in range(50)}
     run = {topic: {"a": 3.0, "b": 2.0, "c": 1.0} for topic in qrels}
     for _ in range(40):
-        found = fe.evaluate(run, qrels, ["AP", "RR", "Bpref"])
-        assert found.value.tolist() == [0.5, 0.25, 1.0]
+        frame = fe.evaluate(run, qrels, ["AP", "RR", "Bpref"])
+        assert frame.value.tolist() == [0.5, 0.25, 1.0]
+
+
+VECTORS = Path(__file__).parent / "data" / "trec_eval"
+EXACT = {
+    "map": "AP",
+    "recip_rank": "RR",
+    "ndcg": "nDCG",
+    "Rprec": "Rprec",
+    "bpref": "Bpref",
+    "infAP": "infAP",
+}
+EXACT |= {"set_P": "SetP", "set_relative_P": "SetP(relative=True)", "set_recall": "SetR", "set_map": "SetAP"}
+EXACT |= {"set_F": "SetF", "rbp": "RBP(p=0.9,rel=1)"}
+EXACT |= {"num_q": "NumQ", "num_ret": "NumRet", "num_rel": "NumRel", "num_rel_ret": "NumRet(rel=1)"}
+FAMILIES = {"P": "P", "recall": "R", "map_cut": "AP", "ndcg_cut": "nDCG", "success": "Success"}
+FAMILIES |= {"iprec_at_recall": "IPrec"}
+COUNTS = {"NumQ", "NumRet", "NumRel", "NumRet(rel=1)"}
+NOT_HERE = {
+    "runid",
+    "gm_map",
+    "gm_bpref",
+    "relstring",
+    "utility",
+    "11pt_avg",
+    "binG",
+    "G",
+    "ndcg_rel",
+    "Rndcg",
+}
+NOT_HERE |= {"rbp_resid", "num_nonrel_judged_ret", "Rprec_mult", "relative_P", "unj"}
+"""Names of trec_eval for which this package has no measure."""
+
+
+def our_name(theirs):
+    """Our name of a measure of trec_eval, or None."""
+    family, _, parameter = theirs.rpartition("_")
+    if theirs in NOT_HERE or family in NOT_HERE:
+        return None
+    return EXACT[theirs] if theirs in EXACT else f"{FAMILIES[family]}@{float(parameter):g}"
+
+
+def vectors(results, output, conventions):
+    """(topic, measure): (our value as trec_eval prints it, what trec_eval printed)."""
+    run: dict[str, dict[str, float]] = {}
+    for line in (VECTORS / results).read_text().splitlines():
+        topic, _, doc, _, score = line.split()[:5]
+        run.setdefault(topic, {})[doc] = float(score)
+    printed = {}
+    for line in (VECTORS / output).read_text().splitlines():
+        theirs, topic, value = line.split(None, 2)
+        name = our_name(theirs)
+        if name is not None:
+            printed[topic, str(fe.measures.parse_measure(name))] = value
+    task = Task(conventions=conventions)
+    scores = values(run, VECTORS / "qrels.test", sorted({name for _, name in printed}), task=task)
+    return {
+        key: (f"{scores[key]:.0f}" if key[1] in COUNTS else f"{scores[key]:.4f}", value)
+        for key, value in printed.items()
+    }
+
+
+# Recall levels as numbers of documents: trec_eval 10 rounds them to the nearest; trec_eval 9, in pytrec_eval and so the
+# value of ir-measures, rounds them up: 47.4 relevant documents are 47 or 48, and 46.2 are 46 or 47.
+ROUNDING = {("301", "IPrec@0.1"): ("0.2096", "0.2098"), ("302", "IPrec@0.6"): ("0.1420", "0.1528")}
+ROUNDING |= {("all", "IPrec@0.1"): ("0.3884", "0.3885"), ("all", "IPrec@0.6"): ("0.0822", "0.0858")}
+# trec_eval -c counts the topic that the run leaves out, and its relevant documents. ir-measures does not.
+MISSING = {("302", "NumRel"): ("0", "77"), ("all", "NumRel"): ("484", "561"), ("all", "NumQ"): ("2", "3")}
+
+
+@pytest.mark.parametrize("conventions", CONVENTIONS)
+@pytest.mark.parametrize(
+    ("results", "output", "measures", "differing"),
+    [
+        ("results.test", "out.test", 28, {key: pair for key, pair in ROUNDING.items() if key[0] == "all"}),
+        ("results.test", "out.test.aq", 66, ROUNDING),
+        (
+            "results.trunc",
+            "out.test.aqc",
+            66,
+            {key: ROUNDING[key] for key in [("301", "IPrec@0.1")]} | MISSING,
+        ),
+    ],
+)
+def test_the_vectors_of_trec_eval(results, output, measures, differing, conventions):
+    """All printed digits agree, except where two versions of trec_eval, or trec_eval and ir-measures, disagree.
+
+    Every topic has relevant documents, and a topic that the run leaves out counts as with -c.
+    """
+    compared = vectors(results, output, conventions)
+    assert len({measure for _, measure in compared}) == measures
+    assert {key: pair for key, pair in compared.items() if pair[0] != pair[1]} == differing

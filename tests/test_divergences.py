@@ -20,7 +20,7 @@ def value(name, p, target):
 
 
 def distributions(groups, *, zeros=True):
-    """Shares of whole numbers, so that two that differ, differ by more than rounding."""
+    """Shares of whole numbers, so that different distributions differ by more than rounding."""
     share = st.integers(0 if zeros else 1, 20)
     return st.lists(share, min_size=groups, max_size=groups).filter(any).map(lambda n: np.array(n) / sum(n))
 
@@ -95,7 +95,7 @@ def test_rnod_means_over_the_groups_of_the_target_only():
 
 
 def test_rnod_is_cut_at_one_where_its_formula_exceeds_it():
-    # Two far groups of the target with next to nothing, its bulk beside the end, `p` at the end: OD → 13/3.
+    # The target has very little mass in two far groups and most next to the end, where `p` is: OD → 13/3.
     p, target = np.array([0, 0, 0, 0, 1.0]), np.array([0.001, 0.001, 0, 0.998, 0])
     assert order_aware(p, target) > 4
     assert value("RNOD", p, target) == 1
@@ -129,13 +129,13 @@ def test_order_of_nominal_groups_does_not_matter(pair, data):
 
 
 @given(pair=pairs)
-def test_turning_the_groups_round_changes_nothing(pair):
+def test_reversing_the_groups_changes_nothing(pair):
     for name in NAMES:
         assert value(name, *(p[::-1] for p in pair)) == pytest.approx(value(name, *pair), abs=1e-7), name
 
 
 @given(groups=st.integers(3, 8), data=st.data())
-def test_a_nearer_miss_is_better_where_the_order_counts(groups, data):
+def test_a_nearer_miss_is_better_for_ordinal_divergences(groups, data):
     wanted, near, far = data.draw(st.permutations(range(groups)))[:3]
     assume(abs(near - wanted) < abs(far - wanted))
     p = np.eye(groups)
@@ -206,6 +206,6 @@ def test_rounding_makes_no_jsd_negative():
     assert np.all(DIVERGENCES["JSD"](p, near) >= 0)
 
 
-def test_ordinal_ones_are_named():
+def test_names():
     assert sorted(ORDINAL) == ["NMD", "RNOD", "RSNOD"]
     assert set(DIVERGENCES) == {"JSD", "NMD", "RNOD", "RSNOD", "NVD", "RNSS"}

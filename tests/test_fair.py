@@ -8,12 +8,13 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from prefix_cases import ranked
 from scipy.stats import binom
 
 from fairevals.collection import AttributeView, Ranked
 from fairevals.errors import UsageError
 from fairevals.measures.base import HIGHER
-from fairevals.measures.fair import FAIR, adjusted_alpha, fail_probability, minimum_counts
+from fairevals.measures.prefix import FAIR, adjusted_alpha, fail_probability, minimum_counts
 
 # Published with the authors' code: k, p, alpha, and the table.
 UNADJUSTED = [
@@ -26,21 +27,6 @@ ADJUSTED = [
     (20, 0.25, 0.1, "0 0 0 0 0 0 0 0 1 1 1 1 1 1 1 2 2 2 2 2"),
     (30, 0.3, 0.05, "0 0 0 0 0 0 0 0 0 0 1 1 1 1 1 1 2 2 2 2 2 3 3 3 3 4 4 4 4 4"),
 ]
-
-
-def ranked(*lists, share=0.5, width=0, applies=True):
-    """Rankings of documents with these protected shares; None for a document of which nothing is said."""
-    width = max(width, *map(len, lists))
-    membership = np.zeros((len(lists), width, 2))
-    present = np.zeros((len(lists), width), bool)
-    for row, shares in enumerate(lists):
-        present[row, : len(shares)] = True
-        for rank, weight in enumerate(shares):
-            if weight is not None:
-                membership[row, rank] = weight, 1 - weight
-    target = np.broadcast_to(np.stack([share, 1 - np.asarray(share)], axis=-1), (len(lists), 2))
-    view = AttributeView(("p", "q"), False, membership, target, np.full(len(lists), applies))
-    return Ranked(np.zeros(present.shape), present, np.zeros((len(lists), 0)), 1.0, {"A": view})
 
 
 def value(measure, shares, share=0.5):
@@ -78,14 +64,14 @@ def test_published_fail_probabilities(k, p, alpha, published):
     assert fail_probability(table, p) == pytest.approx(published, abs=1e-13)
 
 
-def test_the_published_unadjusted_fail_probability_leaves_the_last_rank_out():
+def test_the_published_unadjusted_fail_probability_excludes_the_last_rank():
     table = minimum_counts(20, 0.25, 0.1)
     assert fail_probability(table[:-1], 0.25) == pytest.approx(0.11517506930977106, abs=1e-13)
     assert fail_probability(table, 0.25) == pytest.approx(0.146887188699111, abs=1e-12)
 
 
 @given(st.integers(1, 11), st.floats(0.02, 0.98), st.floats(0.01, 0.5))
-def test_fail_probability_is_that_of_all_lists(k, p, alpha):
+def test_fail_probability_agrees_with_enumeration(k, p, alpha):
     table = minimum_counts(k, p, alpha)
     lists = (np.arange(2**k)[:, None] >> np.arange(k)) & 1
     chance = np.prod(np.where(lists == 1, p, 1 - p), axis=1)
@@ -94,39 +80,39 @@ def test_fail_probability_is_that_of_all_lists(k, p, alpha):
 
 
 @given(st.integers(1, 40), st.floats(0.01, 0.99), st.floats(0.01, 0.3))
-def test_adjusted_alpha_never_asks_for_more_than_alpha(k, p, alpha):
+def test_adjusted_alpha_is_at_most_alpha(k, p, alpha):
     level = adjusted_alpha(k, p, alpha)
     assert 0 <= level <= alpha
     table, unadjusted = minimum_counts(k, p, level), minimum_counts(k, p, alpha)
     assert (table <= unadjusted).all()
-    # Neighbouring tables are at most as near to alpha as the one found.
-    found = abs(fail_probability(table[:-1], p) - alpha)
+    # The tables at both ends of the search are at most as close to alpha.
+    distance = abs(fail_probability(table[:-1], p) - alpha)
     for other in (0.0, alpha):
-        assert found <= abs(fail_probability(minimum_counts(k, p, other)[:-1], p) - alpha) + 1e-12
+        assert distance <= abs(fail_probability(minimum_counts(k, p, other)[:-1], p) - alpha) + 1e-12
 
 
 lists = st.lists(st.one_of(st.none(), st.sampled_from([0.0, 1.0]), st.floats(0, 1)), min_size=1, max_size=15)
 
 
 @given(lists, st.floats(0, 1), st.sampled_from([None, 1, 5]), st.sampled_from([None, 0.1]))
-def test_it_is_the_loop_over_prefixes(shares, share, cutoff, alpha):
+def test_values_agree_with_a_loop_over_prefixes(shares, share, cutoff, alpha):
     kept = [s for s in shares[:cutoff] if s is not None]
     expected = math.nan
     if kept:
         scores = [binom.cdf(math.floor(sum(kept[:k]) + 1e-9), k, share) for k in range(1, len(kept) + 1)]
         if alpha is not None:
             level = adjusted_alpha(len(kept), share, alpha)
-            # At a level that is a step of the distribution rounding decides; the loop then has no say.
+            # If a score equals the level except for rounding, either result is right.
             if any(abs(score - level) < 1e-12 for score in scores):
                 return
             scores = [float(score >= level) for score in scores]
         expected = sum(scores) / len(scores)
-    found = value(FAIR(attr="A", protected="p", alpha=alpha, cutoff=cutoff), shares, share)
-    assert np.isclose(found, expected, rtol=1e-9, atol=1e-12, equal_nan=True)
+    result = value(FAIR(attr="A", protected="p", alpha=alpha, cutoff=cutoff), shares, share)
+    assert np.isclose(result, expected, rtol=1e-9, atol=1e-12, equal_nan=True)
 
 
 @pytest.mark.parametrize(("k", "p", "alpha", "table"), ADJUSTED)
-def test_the_test_is_passed_with_just_as_many_as_the_table_asks(k, p, alpha, table):
+def test_a_ranking_with_the_minimum_counts_passes(k, p, alpha, table):
     needed = np.diff([0, *map(int, table.split())]).astype(float).tolist()
     measure = FAIR(attr="A", protected="p", alpha=alpha)
     assert value(measure, needed, p) == 1.0
@@ -144,7 +130,7 @@ def test_extreme_targets():
     assert value(tested, [1.0, 1.0, 0.0], share=1.0) == pytest.approx(2 / 3)
 
 
-def test_soft_counts_that_add_up_to_a_whole_number_count_as_it():
+def test_soft_counts_are_rounded_before_they_are_compared():
     # 0.1 ten times is 0.9999999999999999.
     assert value(FAIR(attr="A", protected="p"), [0.1] * 10, 0.5) == pytest.approx(
         (sum(0.5**k for k in range(1, 10)) + 11 * 0.5**10) / 10
@@ -187,7 +173,7 @@ def test_batches_samples_and_padding_change_nothing(alpha):
 
 
 def test_importing_does_not_load_scipy():
-    code = "import sys, fairevals.measures.fair; sys.exit('scipy' in sys.modules)"
+    code = "import sys, fairevals.measures.prefix; sys.exit('scipy' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 

@@ -358,10 +358,8 @@ def test_memberships_by_topic_are_not_mixed_up_whatever_the_order_of_topics(tmp_
     docs = Ids.of(["a", "a", "a"])
     expected = [[1, 0, 0], [0, 0, 1], [0, 0, 0]]  # M1 has no line in the file
     assert attribute.memberships(np.arange(3), docs).tolist() == expected
-    other = attribute.aligned(["R2", "unjudged", "R1"])
+    other = attribute.bound(qrels_of(("R2", "a", 1), ("unjudged", "a", 1), ("R1", "a", 1)))
     assert other.memberships(np.arange(3), docs).tolist() == [[0, 0, 1], [0, 0, 0], [1, 0, 0]]
-    assert other.applies.tolist() == [True, False, True]
-    np.testing.assert_array_equal(other.target[:, 0], [1 / 3, np.nan, 1 / 3])
 
 
 def test_an_attribute_crosses_to_another_process(long_file):
@@ -490,7 +488,7 @@ def test_wrong_memberships_from_python(memberships, place, message):
         ({"kind": "ordinal"}, "ordinal groups need groups="),
         ({"divergence": "KL"}, "divergence='KL'"),
         ({"unmapped": "x"}, "unmapped='x'"),
-        ({"groups": ["g", "g"]}, "a group stands twice"),
+        ({"groups": ["g", "g"]}, "has a group twice"),
         ({"weight": -1}, "weight=-1"),
     ],
 )

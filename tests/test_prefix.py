@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from prefix_cases import ranked
 
 from fairevals.collection import AttributeView, Ranked
 from fairevals.errors import UsageError
@@ -14,21 +15,6 @@ from fairevals.measures.base import LOWER
 from fairevals.measures.prefix import RKL, RND, RRD, largest_prefix_sum
 
 ALL = [RND, RKL, RRD]
-
-
-def ranked(*lists, width=0, applies=True):
-    """Rankings of documents with these protected shares; None for a document of which nothing is said."""
-    width = max(width, *map(len, lists))
-    membership = np.zeros((len(lists), width, 2))
-    present = np.zeros((len(lists), width), bool)
-    for row, shares in enumerate(lists):
-        present[row, : len(shares)] = True
-        for rank, share in enumerate(shares):
-            if share is not None:
-                membership[row, rank] = share, 1 - share
-    target = np.full((len(lists), 2), 0.5)
-    view = AttributeView(("p", "q"), False, membership, target, np.full(len(lists), applies))
-    return Ranked(np.zeros(present.shape), present, np.zeros((len(lists), 0)), 1.0, {"A": view})
 
 
 def value(measure, shares):
@@ -61,8 +47,10 @@ def slow(kind, shares, step, cutoff, normalise):
     reach = sum(s is not None for s in shares[:cutoff])
     if not 1e-9 < sum(kept) < len(kept) - 1e-9 or len(kept) <= step or reach < step:
         return math.nan
-    found = slow_sum(kind, kept, step, reach)
-    return found / slow_largest(kind, int(sum(kept)), len(kept), step, reach) if normalise else found
+    deviations = slow_sum(kind, kept, step, reach)
+    return (
+        deviations / slow_largest(kind, int(sum(kept)), len(kept), step, reach) if normalise else deviations
+    )
 
 
 def slow_largest(kind, protected, length, step, reach):
@@ -107,10 +95,9 @@ def test_published_values():
 )
 def test_normaliser_is_the_worst_of_all_orders(kind, length, protected, step):
     for reach in (length, length - 3):
-        found = largest_prefix_sum(
-            kind(attr="A", protected="p").deviation, float(protected), length, reach, step
-        )
-        assert found == pytest.approx(slow_largest(kind, protected, length, step, reach), rel=1e-12)
+        deviation = kind(attr="A", protected="p").deviation
+        largest = largest_prefix_sum(deviation, float(protected), length, reach, step)
+        assert largest == pytest.approx(slow_largest(kind, protected, length, step, reach), rel=1e-12)
 
 
 @pytest.mark.parametrize("kind", ALL)
@@ -142,7 +129,7 @@ def test_floor_of_the_divergence():
     exact = RKL(attr="A", protected="p", floor=0, normalise=False)
     assert value(exact, first) == pytest.approx(1 / math.log2(11))  # one bit at the prefix of 10
     assert value(RKL(attr="A", protected="p", normalise=False), first) < value(exact, first)
-    # A list whose own share is below the floor: its fair prefixes must not deviate.
+    # The share of this list is below the floor; prefixes with the same share have deviation 0.
     rare = [1.0, *[0.0] * 1499, 1.0, *[0.0] * 1499]
     assert value(RKL(attr="A", protected="p", step=1500, normalise=False), rare) == pytest.approx(
         0, abs=1e-12

@@ -1,4 +1,4 @@
-"""Runs laid beside the judgements: padded blocks of topics, cut so that memory stays bounded."""
+"""Runs joined with the judgements, as padded blocks of topics, cut so that memory stays bounded."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ CELLS = 1 << 20
 
 @dataclass(frozen=True)
 class Block:
-    """Some topics of a run: for each its documents, those retrieved first and in rank order.
+    """Some topics of a run with their documents: retrieved documents come first, in rank order.
 
-    Arrays are (topics, documents), padded at the end of the documents.
+    Arrays are (topics, documents), padded at the end.
     """
 
     first: int
@@ -31,7 +31,7 @@ class Block:
     topics: tuple[str, ...]
     documents: Ids
     row: Ints
-    """Which of `documents` stands in a cell; −1 for padding."""
+    """The index of each cell's document in `documents`; −1 for padding."""
     raw_grades: Floats
     """As judged; NaN for unjudged documents and padding."""
     scores: Floats
@@ -84,15 +84,7 @@ class Block:
             ideal=self.ideal,
             max_grade=self.max_grade,
             attributes={
-                name: AttributeView(
-                    a.groups,
-                    a.ordinal,
-                    a.membership[:, :width] * there[..., None],
-                    a.target,
-                    a.applies,
-                    a.divergence,
-                    a.weight,
-                )
+                name: replace(a, membership=a.membership[:, :width] * there[..., None])
                 for name, a in self.attributes.items()
             },
             utility_weight=self.utility_weight,
@@ -111,14 +103,11 @@ class Block:
             ideal=self.ideal[:, None, :],
             max_grade=self.max_grade,
             attributes={
-                name: AttributeView(
-                    a.groups,
-                    a.ordinal,
-                    a.membership[topic, cells] * there[..., None],
-                    a.target[:, None, :],
-                    a.applies[:, None],
-                    a.divergence,
-                    a.weight,
+                name: replace(
+                    a,
+                    membership=a.membership[topic, cells] * there[..., None],
+                    target=a.target[:, None, :],
+                    applies=a.applies[:, None],
                 )
                 for name, a in self.attributes.items()
             },
@@ -130,19 +119,18 @@ class Block:
 
 @dataclass(frozen=True)
 class Requirements:
-    """What the measures need of a block, so that nothing else is made."""
+    """What the measures need of a block, so that nothing else is computed."""
 
     depth: int | None = None
     """How many ranks they look at; None for all."""
     all_documents: bool = False
-    """Whether judged documents that were not retrieved take part."""
+    """Whether judged documents that were not retrieved are included."""
     attributes: tuple[str, ...] = ()
 
 
 def _distinct(topic: Ints, docs: Ids) -> tuple[Ints, Ints]:
-    """The first row of each (topic, document), and for every row the place of its own among those."""
-    found = keys(docs, topic)
-    _, first, inverse = np.unique(found, return_index=True, return_inverse=True)
+    """The first row of each (topic, document), and for every row the index of its own among those."""
+    _, first, inverse = np.unique(keys(docs, topic), return_index=True, return_inverse=True)
     alike = (topic[first[inverse]] == topic) & docs.equals(np.arange(len(docs)), docs, first[inverse])
     if not alike.all():  # two documents hash alike: decide by the ids themselves
         seen: dict[tuple[int, str], int] = {}
@@ -154,7 +142,7 @@ def _distinct(topic: Ints, docs: Ids) -> tuple[Ints, Ints]:
 
 @dataclass(frozen=True)
 class _Rows:
-    """A run's documents, each once a topic: sorted by topic, retrieved ones first and in rank order."""
+    """A run's documents, each once per topic: sorted by topic, retrieved ones first and in rank order."""
 
     topic: Ints
     docs: Ids
@@ -246,24 +234,24 @@ def _with_judged(
 
 
 def _sizes(lists: _Lists, topics: int) -> tuple[Ints, Ints]:
-    """How many samples each topic has, and how many documents the longest of them."""
+    """How many samples each topic has, and how many documents its longest sample has."""
     deepest = np.zeros(topics, dtype=np.int64)
     np.maximum.at(deepest, lists.topic[lists.of_row], lists.rank + 1)
     return np.bincount(lists.topic[lists.topic >= 0], minlength=topics), deepest
 
 
 def _check_samples(lists: _Lists, run: Run, qrels: Qrels) -> None:
-    """Raise where a small file would take very much memory: many samples, and one that is far longer."""
+    """Raise where a small file would need a lot of memory: many samples of which one is far longer."""
     samples, deepest = _sizes(lists, len(qrels.topics))
     lines = np.bincount(lists.topic[lists.of_row], minlength=len(qrels.topics))
     wasteful = np.flatnonzero(samples * deepest > np.maximum(16 * lines, 1 << 24))
     if wasteful.size:
         topic = int(wasteful[0])
-        found = (
+        excess = (
             f"{samples[topic]} samples of topic {escape(qrels.topics[topic])!r}, "
             f"one with {deepest[topic]} documents"
         )
-        raise InputError(Place(run.source), found, "samples of similar length")
+        raise InputError(Place(run.source), excess, "samples of similar length")
 
 
 def _cuts(rows: _Rows, lists: _Lists | None, judged: Ints, cells: int) -> Iterator[tuple[int, int]]:

@@ -11,12 +11,58 @@ import numpy as np
 
 from fairevals.collection.inputs import load_attribute_by_name, load_qrels
 from fairevals.collection.qrels import Qrels
-from fairevals.collection.slices import Slice, without_topics
 from fairevals.errors import UsageError
 from fairevals.io.task import Task, read_task
+from fairevals.typing import Bools, Floats, Ints
 
 if TYPE_CHECKING:
     from fairevals.collection.groups import Attribute
+
+
+@dataclass(frozen=True)
+class Slice:
+    """What depends on some topics only: their judgements and targets. Memberships are shared by all slices.
+
+    It is small enough to be sent to whoever scores those topics.
+    """
+
+    qrels: Qrels
+    targets: Mapping[str, tuple[Floats, Bools, Ints]]
+    """For each attribute: target, whether it applies, and the topics' numbers among the memberships."""
+
+    @classmethod
+    def of(cls, qrels: Qrels, attributes: Mapping[str, Attribute], topics: Ints) -> Slice:
+        """The topics of these numbers, which ascend."""
+        starts = qrels.offsets[topics]
+        counts = qrels.offsets[topics + 1] - starts
+        rows = np.repeat(starts - (np.cumsum(counts) - counts), counts) + np.arange(int(counts.sum()))
+        names = tuple(qrels.topics[number] for number in topics.tolist())
+        codes = np.repeat(np.arange(topics.size), counts)
+        judged = Qrels(qrels.source, names, codes, qrels.docs.take(rows).compact(), qrels.grades[rows])
+        return cls(
+            judged,
+            {
+                name: (a.target[topics], a.applies[topics], a.numbers[topics])
+                for name, a in attributes.items()
+            },
+        )
+
+    def bind(self, attributes: Mapping[str, Attribute]) -> dict[str, Attribute]:
+        """The attributes for these topics only."""
+        return {
+            name: replace(
+                attributes[name], topics=self.qrels.topics, target=target, applies=applies, numbers=numbers
+            )
+            for name, (target, applies, numbers) in self.targets.items()
+        }
+
+
+def without_topics(attribute: Attribute) -> Attribute:
+    """The part of an attribute that all slices share."""
+    nothing = np.zeros(0, dtype=np.int64)
+    return replace(
+        attribute, topics=(), target=attribute.target[:0], applies=attribute.applies[:0], numbers=nothing
+    )
 
 
 @dataclass(frozen=True)
@@ -26,9 +72,9 @@ class Collection:
     task: Task
     qrels: Qrels
     groups: Mapping[str, Any] = field(default_factory=dict)
-    """Attributes handed in from Python, which count before the task's."""
+    """Attributes given from Python; they override the task's."""
     attributes: Mapping[str, Attribute] = field(default_factory=dict)
-    """Those that were loaded because a measure needs them."""
+    """Those that are loaded, because a measure needs them."""
 
     @property
     def attribute_names(self) -> tuple[str, ...]:
@@ -56,7 +102,7 @@ class Collection:
         return replace(self, attributes=loaded)
 
     def shareable(self, *, slices_only: bool = False) -> Collection:
-        """What workers need of it; with `slices_only`, nothing that is about topics."""
+        """The part that workers need; with `slices_only`, nothing that depends on topics."""
         task = replace(self.task, max_grade=self.max_grade)  # a slice has only the grades of its own topics
         if not slices_only:
             return replace(self, task=task, groups={})
@@ -77,14 +123,14 @@ class Collection:
 def load_collection(
     task: Task | str | os.PathLike[str] | None, qrels: Any = None, groups: Mapping[str, Any] | None = None
 ) -> Collection:
-    """Bring together a task file (or none), qrels and groups; what is given beside the task counts."""
-    found = task if isinstance(task, Task) else read_task(task) if task is not None else Task()
-    if qrels is None and found.qrels is None:
+    """Bring together a task (or none), qrels and groups; qrels and groups override the task's."""
+    task = task if isinstance(task, Task) else read_task(task) if task is not None else Task()
+    if qrels is None and task.qrels is None:
         raise UsageError("there are no qrels: give a task that names them, or qrels")
-    judged = load_qrels(qrels if qrels is not None else found.qrels)
-    if found.max_grade is not None and found.max_grade < judged.max_grade:
-        place = found.path or "the task"
+    judged = load_qrels(qrels if qrels is not None else task.qrels)
+    if task.max_grade is not None and task.max_grade < judged.max_grade:
+        place = task.path or "the task"
         raise UsageError(
-            f"{place}: max_grade is {found.max_grade:g}, but {judged.source} has a grade {judged.max_grade:g}"
+            f"{place}: max_grade is {task.max_grade:g}, but {judged.source} has a grade {judged.max_grade:g}"
         )
-    return Collection(found, judged, dict(groups or {}))
+    return Collection(task, judged, dict(groups or {}))

@@ -1,4 +1,4 @@
-"""Attributes with their memberships and targets, in line with the topics of the qrels."""
+"""Attributes: the groups of documents and the target of each topic, aligned with the topics of the qrels."""
 
 from __future__ import annotations
 
@@ -6,10 +6,11 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
+from fairevals.collection.qrels import Qrels
 from fairevals.errors import InputError, Place, UsageError, escape
 from fairevals.ids import Ids, Index
 from fairevals.io.groups import (
@@ -31,33 +32,13 @@ if TYPE_CHECKING:
     Target: TypeAlias = str | os.PathLike[str] | Sequence[float] | Mapping[str, Sequence[float]]
 
 
-class Judgements(Protocol):
-    """What is asked of qrels here: `QrelsColumns` and `Qrels` both have it."""
-
-    @property
-    def topics(self) -> Sequence[str]:
-        """The judged topics."""
-
-    @property
-    def topic_of(self) -> Ints:
-        """Each row's index into `topics`."""
-
-    @property
-    def docs(self) -> Ids:
-        """Each row's document."""
-
-    @property
-    def grades(self) -> Floats:
-        """Each row's grade."""
-
-
 @dataclass(frozen=True, eq=False)
 class Attribute:
-    """An attribute of documents: what the task says of it, memberships, and for each topic a target.
+    """An attribute of documents: its declaration, the memberships, and the target of each topic.
 
-    Made by `load_attribute` from a task, or by `Attribute.of` from Python; only `bound` to qrels does it know
-    topics. Its `target` is (topics, groups), a row of NaN where the attribute does not apply or the target is
-    undefined; `applies` is (topics,).
+    `load_attribute` makes one from a task, `Attribute.of` from Python; `bound` aligns it with the topics of qrels.
+    `target` is (topics, groups), a row of NaN where the attribute does not apply or the target is undefined;
+    `applies` is (topics,).
 
     >>> sex = Attribute.of("SEX", {"m-okafor": "she", "j-lindqvist": "he"})
     >>> sex.spec.groups
@@ -69,13 +50,13 @@ class Attribute:
     index: Index
     """Finds a row of `columns` by its topic's number there and the document."""
     topics: tuple[str, ...] = ()
-    """The topics that codes are about, those of the qrels."""
+    """The topics of the qrels; topic codes are indices into them."""
     target: Floats = field(default_factory=lambda: np.zeros((0, 0)))
     applies: Bools = field(default_factory=lambda: np.zeros(0, dtype=bool))
     numbers: Ints = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
-    """(topics,): the topic's number in `columns`, −1 where it has no membership at all."""
+    """(topics,): the topic's number in `columns`, −1 where it has no memberships."""
     table: Floats = field(default_factory=lambda: np.zeros((0, 0)))
-    """`columns.weights`, below it a row for topics to which this does not apply, and one for the unmapped."""
+    """`columns.weights`, a row for topics to which the attribute does not apply, and one for unmapped documents."""
 
     @classmethod
     def of(
@@ -94,8 +75,8 @@ class Attribute:
         """An attribute from Python; the other parameters mean what they mean in a task file.
 
         `memberships` is a table with columns `[topic,] doc, group [, weight]`, a dict {doc: group} or
-        {doc: {group: weight}}, or the path of a memberships file. Groups that are not given are those found,
-        sorted by name; ordinal ones and those of an NTCIR file have to be given, for their order.
+        {doc: {group: weight}}, or the path of a memberships file. Without `groups`, the groups are those that
+        occur, sorted by name; ordinal ones and those of an NTCIR file must be given, in their order.
 
         >>> faculty = Attribute.of("FACULTY", {"a": {"law": 1, "arts": 3}, "b": "law"})
         >>> faculty.spec.groups, faculty.columns.weights.tolist()
@@ -118,16 +99,16 @@ class Attribute:
         entries, by_topic, path = [], False, None
         if isinstance(memberships, (str, os.PathLike)):
             path = Path(memberships)
-            found = group_names(path) if groups is None else []
+            occurring = group_names(path) if groups is None else []
         else:
             if isinstance(memberships, Mapping):
                 entries = entries_of_dict(memberships)
             else:
                 entries, by_topic = entries_of_frame(memberships, name)
-            found = sorted({group for _, _, _, group, _ in entries})
-        names = tuple(groups if groups is not None else found)
+            occurring = sorted({group for _, _, _, group, _ in entries})
+        names = tuple(groups if groups is not None else occurring)
         if len(set(names)) < len(names):
-            raise UsageError(f"attribute {escape(name)}: a group stands twice in groups=[…]")
+            raise UsageError(f"attribute {escape(name)}: groups=[…] has a group twice")
         if unmapped not in ("uniform", "skip", "error", *names):
             raise UsageError(
                 f"attribute {escape(name)}: unmapped={escape(repr(unmapped))}; "
@@ -161,11 +142,11 @@ class Attribute:
             columns=columns,
             index=Index(columns.topic_of, columns.docs),
             target=np.zeros((0, count)),
-            # `Index.find` says −1 for a document that it has not: that is the last row.
+            # `Index.find` gives −1 for an unknown document: that is the last row.
             table=np.vstack([columns.weights, np.zeros(count), fallback]),
         )
 
-    def bound(self, qrels: Judgements) -> Attribute:
+    def bound(self, qrels: Qrels) -> Attribute:
         """The same for the topics of the qrels, with their targets."""
         topics = qrels.topics
         numbers = np.zeros(len(topics), dtype=np.int64)
@@ -173,28 +154,15 @@ class Attribute:
             number_of = {topic: number for number, topic in enumerate(self.columns.topics)}
             numbers = np.array([number_of.get(topic, -1) for topic in topics], dtype=np.int64)
         applies = np.array([self.spec.applies_to(topic) for topic in topics], dtype=bool)
-        unaimed = replace(self, topics=tuple(topics), applies=applies, numbers=numbers)
-        return replace(unaimed, target=np.where(applies[:, None], unaimed._targets(qrels), np.nan))
-
-    def aligned(self, topics: Sequence[str]) -> Attribute:
-        """The same for other topics, in their order; to one that the qrels have not, it does not apply."""
-        code_of = {topic: code for code, topic in enumerate(self.topics)}
-        codes = np.array([code_of.get(topic, -1) for topic in topics], dtype=np.int64)
-        known = codes >= 0
-        target = np.full((len(topics), len(self.spec.groups)), np.nan)
-        target[known] = self.target[codes[known]]
-        applies = np.zeros(len(topics), dtype=bool)
-        applies[known] = self.applies[codes[known]]
-        numbers = np.full(len(topics), -1, dtype=np.int64)
-        numbers[known] = self.numbers[codes[known]]
-        return replace(self, topics=tuple(topics), target=target, applies=applies, numbers=numbers)
+        aligned = replace(self, topics=tuple(topics), applies=applies, numbers=numbers)
+        return replace(aligned, target=np.where(applies[:, None], aligned._targets(qrels), np.nan))
 
     def memberships(self, topic_codes: Ints, docs: Ids) -> Floats:
         """The memberships (n, groups) of n documents, each of the topic `topics[code]`.
 
-        A document without membership is given what `unmapped` says: the same share of every group, the whole
-        of one, or a row of zeros (`skip`); under `error` it is an `InputError`. Where the attribute does not
-        apply the row is zeros.
+        A document without membership gets what `unmapped` says: equal shares of all groups, the whole of one, or
+        a row of zeros (`skip`); under `error` it is an `InputError`. Where the attribute does not apply the
+        row is zeros.
         """
         rows = self.index.find(self.numbers[topic_codes], docs)
         rows[~self.applies[topic_codes]] = -2
@@ -207,11 +175,11 @@ class Attribute:
                 f"in {escape(self.spec.name)}",
                 'one for every document, as the task says unmapped = "error"',
             )
-        found: Floats = self.table[rows]
-        return found
+        weights: Floats = self.table[rows]
+        return weights
 
-    def _targets(self, qrels: Judgements) -> Floats:
-        """(topics, groups): the target of every topic to which this applies; the other rows mean nothing."""
+    def _targets(self, qrels: Qrels) -> Floats:
+        """(topics, groups): the target of every topic to which this applies; other rows are arbitrary."""
         spec, count = self.spec, len(self.spec.groups)
         shape = (len(self.topics), count)
         target: Any = spec.target
@@ -237,11 +205,11 @@ class Attribute:
             return np.broadcast_to(np.array(read_target_file(target, spec.groups)), shape)
         return np.broadcast_to(np.array(checked_target(target, spec.groups, spec.place)), shape)
 
-    def _mean_of_relevant(self, qrels: Judgements) -> Floats:
+    def _mean_of_relevant(self, qrels: Qrels) -> Floats:
         """The mean membership of each topic's documents with a grade above 0.
 
-        Documents without membership count as `unmapped` says, those skipped are left out; a topic that has no
-        other has no target (NaN).
+        Documents without membership count as `unmapped` says; skipped ones do not count. A topic without any other
+        has no target (NaN).
         """
         relevant = np.flatnonzero((qrels.grades > 0) & self.applies[qrels.topic_of])
         topic = qrels.topic_of[relevant]
@@ -262,10 +230,10 @@ def _target_of(target: Target) -> Any:
     return tuple(map(float, target))
 
 
-def load_attribute(spec: AttributeSpec, qrels: Judgements) -> Attribute:
-    """The attribute of a task: its memberships read, its targets known for every topic of the qrels.
+def load_attribute(spec: AttributeSpec, qrels: Qrels) -> Attribute:
+    """Read the attribute of a task, with a target for every topic of the qrels.
 
-    An error where the task names no memberships file, where that file is wrong, and where a target has the
-    wrong length, a negative number, a sum other than 1, or is missing for a topic that it is needed for.
+    It is an error if the task names no memberships file, if that file is invalid, and if a target has the wrong
+    length, a negative number, a sum other than 1, or is missing for a topic.
     """
     return Attribute._from(spec, read_memberships(spec)).bound(qrels)

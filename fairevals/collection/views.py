@@ -16,8 +16,8 @@ from fairevals.typing import Bools, Floats, Ints
 class AttributeView:
     """One attribute of the documents in view.
 
-    `membership` is (…, document or rank, group): a row sums to 1, or is all 0 where nothing is said of the
-    document (padding, or a document without membership under `unmapped = "skip"`). `target` is (…, group)
+    `membership` is (…, document or rank, group): a row sums to 1, or is all 0 for padding and for a
+    document without membership under `unmapped = "skip"`. `target` is (…, group)
     and `applies` (…), both with the leading axes of the view, or 1 where it has samples.
     """
 
@@ -57,7 +57,7 @@ class Ranked(View):
     """Rankings: the last axis of `grades` and `present` is the rank, before it topics, or topics × samples."""
 
     documents: Ints = field(default_factory=lambda: np.zeros((0, 0), np.int64))
-    """(…, rank): which of the topic's documents stands there, −1 where none does."""
+    """(…, rank): the index of the document at the rank, −1 where there is none."""
     raw_grades: Floats = field(default_factory=lambda: np.zeros((0, 0)))
     """(topics, documents): grades as judged, NaN for unjudged; for measures that treat those two apart."""
 

@@ -1,4 +1,4 @@
-"""Expected exposure of documents and groups, with what it should follow beside it."""
+"""Expected exposure of documents and groups, with merit and target beside it."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from fairevals.collection.blocks import Block
 from fairevals.collection.collection import Collection
 from fairevals.errors import UsageError
 from fairevals.evaluation.plan import Plan, load_policy_blocks
+from fairevals.evaluation.scores import ALL
 from fairevals.io.task import PolicySpec
 from fairevals.measures.base import divide, rank_sum
 from fairevals.measures.disparity import group_means
@@ -56,7 +57,7 @@ class GroupRow:
 
 @dataclass(frozen=True)
 class ExposureQuery:
-    """Which exposure is asked for."""
+    """Which exposure to compute."""
 
     policy: PolicySpec
     attention: AttentionLike = "log2"
@@ -116,12 +117,10 @@ def document_exposures(source: Any, collection: Collection, query: ExposureQuery
             estimate = Estimate(policy.exposure(block, query.model(), query.cutoff).value)
         se = np.full(block.row.shape, np.nan) if estimate.se is None else estimate.se
         merits = merit(block.grades, query.merit)
-        looks = query.model().looks_at_grades
-        target = (
-            np.full(block.row.shape, np.nan)  # what a cascade gives a rank depends on what stands above it
-            if looks
-            else target_exposure(block.grades, block.present, query.weights(block))
-        )
+        if query.model().looks_at_grades:  # then the attention of a rank depends on the documents above it
+            target = np.full(block.row.shape, np.nan)
+        else:
+            target = target_exposure(block.grades, block.present, query.weights(block))
         names = block.documents.texts()
         for t, topic in enumerate(block.topics):
             cells = np.flatnonzero(block.present[t])
@@ -152,14 +151,16 @@ def group_exposures(
         else:
             exposure = policy.exposure(block, query.model(), query.cutoff)
         for name in names:
-            found = _of_groups(block, name, exposure, query)
-            kept[name].append(found)
-            yield from _group_rows(block, name, found)
+            columns = _group_columns(block, name, exposure, query)
+            kept[name].append(columns)
+            for t in np.flatnonzero(~np.isnan(columns[0][:, 0])).tolist():
+                for g, group in enumerate(block.attributes[name].groups):
+                    yield GroupRow(block.topics[t], name, group, *(float(a[t, g]) for a in columns))
     for name in names:
         yield from _mean_rows(name, loaded.attributes[name].spec.groups, kept[name])
 
 
-def _of_groups(block: Block, name: str, exposure: Exposure, query: ExposureQuery) -> tuple[Floats, ...]:
+def _group_columns(block: Block, name: str, exposure: Exposure, query: ExposureQuery) -> tuple[Floats, ...]:
     """Exposure, standard error, share, target and mean merit, each (topics, groups); NaN where it does not apply."""
     view = block.attributes[name]
     sums = group_sums(exposure.value, view.membership)
@@ -178,15 +179,9 @@ def _of_groups(block: Block, name: str, exposure: Exposure, query: ExposureQuery
     return tuple(np.where(there, a, np.nan) for a in (sums, se, share, view.target, mean_merit))
 
 
-def _group_rows(block: Block, name: str, found: tuple[Floats, ...]) -> Iterator[GroupRow]:
-    groups = block.attributes[name].groups
-    for t in np.flatnonzero(~np.isnan(found[0][:, 0])).tolist():
-        for g, group in enumerate(groups):
-            yield GroupRow(block.topics[t], name, group, *(float(a[t, g]) for a in found))
-
-
-def _mean_rows(name: str, groups: tuple[str, ...], found: list[tuple[Floats, ...]]) -> Iterator[GroupRow]:
-    arrays = [np.concatenate([part[i] for part in found]) for i in range(5)]
+def _mean_rows(name: str, groups: tuple[str, ...], kept: list[tuple[Floats, ...]]) -> Iterator[GroupRow]:
+    """The means over the topics on which the groups have a share."""
+    arrays = [np.concatenate([columns[i] for columns in kept]) for i in range(5)]
     defined = ~np.isnan(arrays[2][:, 0])
     if not defined.any():
         return
@@ -194,15 +189,14 @@ def _mean_rows(name: str, groups: tuple[str, ...], found: list[tuple[Floats, ...
     count = len(share)
     errors = np.sqrt((se**2).sum(axis=0)) / count
     for g, group in enumerate(groups):
-        values = [float(a[:, g].mean()) for a in (exposure, share, target)]
         merits = mean_merit[:, g][~np.isnan(mean_merit[:, g])]
         yield GroupRow(
-            "all",
+            ALL,
             name,
             group,
-            values[0],
-            float(errors[g]),
-            values[1],
-            values[2],
-            float(merits.mean()) if merits.size else float("nan"),
+            exposure=float(exposure[:, g].mean()),
+            se=float(errors[g]),
+            share=float(share[:, g].mean()),
+            target=float(target[:, g].mean()),
+            merit=float(merits.mean()) if merits.size else float("nan"),
         )

@@ -49,7 +49,8 @@ def best_of(
 ) -> list[bool]:
     """Which of several values are the best: all that are printed as the best is.
 
-    Only `eligible` values can be the best. None is if there is only one value, or none that is defined.
+    Only `eligible` values can be the best. None is if there is only one value, none that is defined, or
+    no direction.
 
     >>> from fairevals.measures.base import HIGHER
     >>> best_of([0.5, 0.50001, float("nan"), 0.3], HIGHER, 4)
@@ -102,7 +103,7 @@ def leaderboard(scores: Scores, places: int = 4) -> Table:
     ]
     if scores.incomplete.any():
         footer.append(("† incomplete", *(str(int(count)) for count in scores.incomplete.sum(axis=0))))
-    heads = tuple(f"{measure} {measure.direction.arrow}" for measure in scores.measures)
+    heads = tuple(f"{measure} {measure.direction.arrow}".rstrip() for measure in scores.measures)
     rows = tuple((scores.runs[r], *(column[place] for column in cells)) for place, r in enumerate(order))
     return Table(("run", *heads), rows, frozenset(marked), tuple(footer))
 
@@ -119,4 +120,6 @@ def topic_table(scores: Scores, places: int = 4) -> Table:
             rows.append((run, topic, *values))
         means = [scores.mean(r, m) for m in range(len(scores.measures))]
         rows.append((run, ALL, *(with_se(mean.value, mean.se, places) for mean in means)))
-    return Table(("run", "topic", *(f"{m} {m.direction.arrow}" for m in scores.measures)), tuple(rows))
+    return Table(
+        ("run", "topic", *(f"{m} {m.direction.arrow}".rstrip() for m in scores.measures)), tuple(rows)
+    )

@@ -1,4 +1,4 @@
-"""Scoring as a list of independent pieces, in this process, a pool of processes or a cluster."""
+"""Scoring as a list of independent pieces: in this process, a pool of processes or a cluster."""
 
 from __future__ import annotations
 
@@ -14,10 +14,9 @@ from typing import Any
 import numpy as np
 
 from fairevals.collection.blocks import CELLS
-from fairevals.collection.collection import Collection
+from fairevals.collection.collection import Collection, Slice
 from fairevals.collection.qrels import Qrels
 from fairevals.collection.run import Run
-from fairevals.collection.slices import Slice
 from fairevals.errors import UsageError, escape, pluralize
 from fairevals.evaluation.expectation import expectations
 from fairevals.evaluation.plan import Plan, load, open_run, require_judged_topic, unjudged_shares
@@ -109,7 +108,7 @@ class SharingExecutor(Executor):
 
     @abstractmethod
     def share(self, value: Any) -> Any:
-        """Something to hand to `submit` in place of the value, which the workers then get."""
+        """A stand-in for the value in `submit`, which workers receive as the value itself."""
 
 
 _shared: list[tuple[Collection, Plan]] = []
@@ -122,13 +121,13 @@ def _share(collection: Collection, plan: Plan) -> None:
 
 @dataclass(frozen=True)
 class Piece:
-    """A piece of the work: a run, every n-th block of one, or some topics of a data set."""
+    """One unit of work: a run, every n-th block of a run, or some topics of a data set."""
 
     run: int
     source: Any
     shard: tuple[int, int] = (0, 1)
     topics: Ints | None = None
-    """The numbers of the topics that it is about; None for all."""
+    """The numbers of its topics; None for all."""
 
 
 def score_piece(
@@ -143,12 +142,12 @@ def score_piece(
 
 @dataclass(frozen=True)
 class _Workers:
-    """Where pieces are worked on: here (no pool), or by a pool that knows `shared`."""
+    """Where pieces are computed: here (no pool), or in a pool that has been given `shared`."""
 
     pool: Executor | None
     shared: Any
     ahead: int
-    """How many pieces may wait; the rest is not even cut yet."""
+    """How many pieces may be queued; the rest is not cut yet."""
 
     def run(self, function: Callable[..., Any], calls: Iterable[tuple[Any, ...]]) -> Iterator[Any]:
         """The results, in order."""
@@ -166,7 +165,7 @@ class _Workers:
 
 @contextmanager
 def _workers(collection: Collection, plan: Plan, jobs: int, executor: Executor | None) -> Iterator[_Workers]:
-    """Workers that have been told what all pieces need."""
+    """Workers that have what all pieces need."""
     if executor is None and jobs == 1:
         yield _Workers(None, (collection, plan), 1)
     elif executor is None:
@@ -174,7 +173,7 @@ def _workers(collection: Collection, plan: Plan, jobs: int, executor: Executor |
         try:
             yield _Workers(pool, None, 4 * jobs)
         except BaseException:
-            # Interrupted, or one piece is wrong: the others are of no use, and nobody wants to wait for them.
+            # Interrupted, or one piece failed: nobody needs the others.
             for process in list(pool._processes.values()):
                 process.terminate()
             raise
@@ -186,15 +185,15 @@ def _workers(collection: Collection, plan: Plan, jobs: int, executor: Executor |
         yield _Workers(executor, shared, 4 * max(jobs, 2))
 
 
-def _at_hand(source: Any, collection: Collection, plan: Plan) -> Any:
-    """The source, or the run itself where other processes could not read it (again): `-`, a pipe."""
+def _readable_anywhere(source: Any, collection: Collection, plan: Plan) -> Any:
+    """The source; or the run itself where other processes cannot read it again (standard input, a pipe)."""
     if not isinstance(source, (str, os.PathLike)) or not reads_once(source):
         return source
     return load(source, collection, plan)
 
 
 def _shards(runs: int, jobs: int, plan: Plan) -> int:
-    """Into how many pieces each run is cut: one, unless there is more work in computing than in reading."""
+    """Into how many pieces each run is cut: one, unless computing takes longer than reading."""
     return 1 if plan.policy.kind == "ranking" or runs >= jobs else -(-jobs // runs)
 
 
@@ -248,7 +247,7 @@ def score(
     if isinstance(executor, SharingExecutor):
         jobs = executor.jobs
     if jobs > 1 or executor is not None:
-        runs = [_at_hand(source, collection, plan) for source in runs]
+        runs = [_readable_anywhere(source, collection, plan) for source in runs]
     far = isinstance(executor, SharingExecutor)
     datasets = [is_dataset(source) for source in runs]
     shards = _shards(len(runs), jobs, plan)
@@ -263,8 +262,8 @@ def score(
         for run, source in enumerate(runs):
             path = _absolute(source) if far else source
             if datasets[run]:
-                found, notes[run] = _pieces_of_dataset(run, path, collection, workers)
-                pieces += found
+                cut, notes[run] = _pieces_of_dataset(run, path, collection, workers)
+                pieces += cut
             else:
                 pieces += [Piece(run, path, (i, shards)) for i in range(shards)]
         calls = ((workers.shared, p.source, p.shard, _slice(p, collection)) for p in pieces)
@@ -307,16 +306,19 @@ def _unjudged_remarks(scores: Scores, hidden: Sequence[Measure]) -> list[str]:
     remarks = []
     for r, run in enumerate(scores.runs):
         shares = [scores.mean(r, scores.measures.index(measure)).value for measure in hidden]
-        if max(shares, default=0.0) > UNJUDGED_REMARK:
+        large = [
+            share for share in shares if share > UNJUDGED_REMARK
+        ]  # not the NaN of a run without exposure
+        if large:
             remarks.append(
-                f"{escape(run)}: {max(shares):.0%} of the attention goes to unjudged documents, which means over a "
+                f"{escape(run)}: {max(large):.0%} of the attention goes to unjudged documents, which means over a "
                 "group's judged documents do not count"
             )
     return remarks
 
 
 def _slice(piece: Piece, collection: Collection) -> Slice | None:
-    """What is sent along with a piece that is about some topics only."""
+    """What is sent along with a piece of some topics only."""
     return None if piece.topics is None else Slice.of(collection.qrels, collection.attributes, piece.topics)
 
 

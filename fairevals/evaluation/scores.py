@@ -1,4 +1,4 @@
-"""What scoring gives: a value for every run, measure and topic, with its standard error where it was sampled."""
+"""The result of scoring: a value for every run, measure and topic, with its standard error where sampled."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ if TYPE_CHECKING:
     import pandas as pd
 
 ALL = "all"
-"""The name that stands for the mean over topics."""
+"""The topic name of the mean over topics."""
 
 
 @dataclass(frozen=True)
 class Mean:
-    """A mean over the topics on which a measure is defined; NaN where it is defined on none."""
+    """A mean (or sum, see `Measure.aggregation`) over the topics on which a measure is defined; NaN without any."""
 
     value: float
     se: float
@@ -40,7 +40,7 @@ class Scores:
     values: Floats
     se: Floats
     notes: tuple[str, ...] = ()
-    """What a reader should know: topics left out, documents unknown and so on."""
+    """Remarks on the runs: skipped topics, missing topics, incomplete runs and so on."""
     statuses: tuple[str, ...] = ()
     """The status of each run (see `io.task.STATUSES`); empty where no runs table gives any: all are official."""
 
@@ -49,16 +49,20 @@ class Scores:
         return self.statuses[run] if self.statuses else "official"
 
     def mean(self, run: int, measure: int) -> Mean:
-        """The mean over defined topics, exactly rounded, so that the order of topics cannot change it."""
+        """The mean over defined topics, exactly rounded, so that the order of topics cannot change it.
+
+        Counts are summed instead: their `aggregation` is "sum".
+        """
         values, errors = self.values[run, measure], self.se[run, measure]
         defined: Bools = ~np.isnan(values)
         count = int(defined.sum())
         if not count:
             return Mean(math.nan, math.nan, 0, values.size)
         errors = errors[defined]
+        divisor = 1 if self.measures[measure].aggregation == "sum" else count
         sampled = not np.isnan(errors).all()
-        se = math.sqrt(math.fsum(np.nan_to_num(errors) ** 2)) / count if sampled else math.nan
-        return Mean(math.fsum(values[defined]) / count, se, count, values.size - count)
+        se = math.sqrt(math.fsum(np.nan_to_num(errors) ** 2)) / divisor if sampled else math.nan
+        return Mean(math.fsum(values[defined]) / divisor, se, count, values.size - count)
 
     @cached_property
     def incomplete(self) -> Bools:
@@ -78,16 +82,16 @@ class Scores:
 
     def rows(self, per_topic: bool = False) -> list[tuple[str, str, str, float, float]]:
         """Rows (run, topic, measure, value, se): the means, with topic `all`, after the topics if wanted."""
-        found = []
+        rows = []
         for r, run in enumerate(self.runs):
             for m, measure in enumerate(self.measures):
                 name = str(measure)
                 if per_topic:
                     for t, topic in enumerate(self.topics):
-                        found.append((run, topic, name, float(self.values[r, m, t]), float(self.se[r, m, t])))
+                        rows.append((run, topic, name, float(self.values[r, m, t]), float(self.se[r, m, t])))
                 mean = self.mean(r, m)
-                found.append((run, ALL, name, mean.value, mean.se))
-        return found
+                rows.append((run, ALL, name, mean.value, mean.se))
+        return rows
 
     def frame(self, per_topic: bool = False) -> pd.DataFrame:
         """The same as a table; NaN where a value is undefined, or exact (`se`)."""

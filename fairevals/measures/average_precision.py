@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from fairevals.collection import Ranked
-from fairevals.measures.base import HIGHER, RankingMeasure, param, positive, rank_sum
+from fairevals.measures.base import HIGHER, RankingMeasure, divide, param, positive, rank_sum
 from fairevals.typing import Array, Floats
 
 
@@ -21,10 +21,7 @@ def average_precision(relevant: Array, total: Array) -> Floats:
     """
     hit = relevant.astype(np.float64)
     precision = np.cumsum(hit, axis=-1) / np.arange(1, hit.shape[-1] + 1)
-    found = rank_sum(precision * hit)
-    undefined = np.full(found.shape, np.nan)
-    value: Floats = np.divide(found, total, out=undefined, where=np.broadcast_to(total > 0, found.shape))
-    return value
+    return divide(rank_sum(precision * hit), total, total > 0)
 
 
 @dataclass(frozen=True)

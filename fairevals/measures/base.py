@@ -1,6 +1,6 @@
 """What a measure is: a declaration (name, parameters, direction, formula, source) above a pure function.
 
-A measure is one of two kinds. A *ranking* measure is a function of what stands at each rank; its
+A measure is one of two kinds. A *ranking* measure is a function of the documents at each rank; its
 expectation under a policy is taken outside. An *exposure* measure is a function of each document's
 expected exposure. Neither knows which policy the arrays came from.
 """
@@ -26,17 +26,19 @@ from fairevals.typing import Array, Bools, Floats
 
 @dataclass(frozen=True)
 class Direction:
-    """Which of two values is the better one: the higher, the lower, or the one nearer to a target.
+    """Which of two values is the better one: the higher, the lower, the one nearer to a target, or none of them.
 
-    >>> HIGHER.better(0.4, 0.3), LOWER.better(0.4, 0.3), near(0.0).better(-0.1, 0.3)
-    (True, False, True)
+    >>> HIGHER.better(0.4, 0.3), LOWER.better(0.4, 0.3), near(0.0).better(-0.1, 0.3), NEUTRAL.better(0.4, 0.3)
+    (True, False, True, False)
     """
 
     word: str
     target: float | None = None
 
     def cost(self, value: Floats | float) -> Any:
-        """A number that is smaller the better the value is; NaN stays NaN."""
+        """A number that is smaller the better the value is; NaN stays NaN, and all is NaN without a direction."""
+        if self.word == "none":
+            return np.multiply(value, np.nan)
         if self.target is not None:
             return np.abs(np.subtract(value, self.target))
         return np.negative(value) if self.word == "higher" else np.asarray(value)
@@ -47,8 +49,13 @@ class Direction:
 
     @property
     def arrow(self) -> str:
-        """A sign for table heads: ↑ higher is better, ↓ lower is better, →x nearer to x is better."""
-        return {"higher": "↑", "lower": "↓"}.get(self.word, f"→{self.target or 0:g}")
+        """A sign for table heads: ↑ higher is better, ↓ lower is better, →x nearer to x is better, or nothing."""
+        return {"higher": "↑", "lower": "↓", "none": ""}.get(self.word, f"→{self.target or 0:g}")
+
+    @property
+    def words(self) -> str:
+        """For readers: "higher is better" and so on."""
+        return "no direction" if self.word == "none" else f"{self} is better"
 
     def __str__(self) -> str:
         return f"nearer to {self.target:g}" if self.target is not None else self.word
@@ -56,6 +63,8 @@ class Direction:
 
 HIGHER = Direction("higher")
 LOWER = Direction("lower")
+NEUTRAL = Direction("none")
+"""Of a count such as the number of retrieved documents: no value is better than another."""
 
 
 def near(target: float) -> Direction:
@@ -103,6 +112,8 @@ class Measure(ABC):
     """Which attributes it needs: "none", "one" (its parameter `attr`), or "all" that apply to a topic."""
     missing: ClassVar[float] = float("nan")
     """Its value on a judged topic that a run leaves out: 0 for utility, GF and GFR; undefined for the rest."""
+    aggregation: ClassVar[str] = "mean"
+    """How the values of topics become one: "mean", or "sum" for counts."""
     uses_candidates: ClassVar[bool] = False
     """Whether it takes means over a group's candidates, so that exposure of other documents is invisible to it."""
 
@@ -128,9 +139,9 @@ class Measure(ABC):
     @classmethod
     def parameters(cls) -> list[dataclasses.Field[Any]]:
         """The declared parameters, in the order of a printed name."""
-        found = [f for f in dataclasses.fields(cls) if "meaning" in f.metadata]
-        # What exposure measures inherit comes last in a name: D_group(attr='SEX',attention='rbp(0.8)').
-        return sorted(found, key=lambda f: f.name == "attention")
+        declared = [f for f in dataclasses.fields(cls) if "meaning" in f.metadata]
+        # The inherited parameter comes last in a name: D_group(attr='SEX',attention='rbp(0.8)').
+        return sorted(declared, key=lambda f: f.name == "attention")
 
     def with_cutoff(self, cutoff: int | None) -> Self:
         """The same measure at the given cutoff, unless it has one of its own."""

@@ -58,7 +58,7 @@ class GFR(RankingMeasure):
     attributes = "all"
     missing = 0.0
 
-    # None stands for ERR, so that a name always says which utility is in it.
+    # None means ERR, so that a printed name always shows the utility.
     util: str | None = param(None, "the utility: 'ERR' (if not given) or 'iRBU'", choices=("ERR", "iRBU"))
     phi: float = param(0.99, "persistence of iRBU, a number in [0, 1]", check=unit)
     div: str | None = param(

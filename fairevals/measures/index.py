@@ -33,7 +33,7 @@ INDEX = {
     "rND": "prefix:RND",
     "rKL": "prefix:RKL",
     "rRD": "prefix:RRD",
-    "FAIR": "fair:FAIR",
+    "FAIR": "prefix:FAIR",
 }
 """Name of the measure: module below `fairevals.measures`, and class in it."""
 
@@ -42,5 +42,5 @@ INDEX = {
 def measure_class(name: str) -> type[Measure]:
     """The class of the native measure of that name; its module is imported only now."""
     module, cls = INDEX[name].split(":")
-    found: type[Measure] = getattr(import_module(f"fairevals.measures.{module}"), cls)
-    return found
+    definition: type[Measure] = getattr(import_module(f"fairevals.measures.{module}"), cls)
+    return definition

@@ -59,16 +59,11 @@ def terms(measures: Iterable[Measure]) -> list[GlossaryEntry]:
 
 def _term(name: str, found: list[Measure]) -> GlossaryEntry:
     first = found[0]
-    words = {
-        "higher": "higher is better",
-        "lower": "lower is better",
-        "target": f"nearer to {first.direction.target or 0:g} is better",
-    }
     return GlossaryEntry(
         name=name,
         shown_as=tuple(map(str, found)),
         role=role(first),
-        direction=words[first.direction.word],
+        direction=first.direction.words,
         formula=first.formula,
         source=first.source,
         text=_prose(type(first)),

@@ -21,6 +21,7 @@ from fairevals.report.style import data_uri, labels
 from fairevals.report.topics import drivers, tipping
 from fairevals.report.words import breakable, number, p_value, signed, size_of
 from fairevals.statistics import description
+from fairevals.statistics.pairing import orientation
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -92,7 +93,7 @@ def _leaderboard(report: Report) -> dict[str, Any]:
             {
                 "name": str(measure),
                 "arrow": direction.arrow,
-                "words": f"{direction} is better",
+                "words": direction.words,
                 "best": best,
                 "role": role(measure),
                 "topics": _range([row[m].topics for row in board.entries]),
@@ -153,7 +154,7 @@ def _glance(report: Report) -> list[tuple[str, str, str]]:
     for m in list(dict.fromkeys(wanted))[:4]:
         winner = board.ranked(m)[0]
         entry = board.entries[winner][m]
-        if math.isnan(entry.value):
+        if math.isnan(entry.cost):
             continue
         same = sum(1 for r in range(len(names)) if r != winner and _share(board, m, r, winner))
         tail = (
@@ -332,7 +333,7 @@ def page_data(report: Report) -> dict[str, Any]:
             {
                 "name": str(m),
                 "arrow": m.direction.arrow,
-                "sign": 1 if m.direction.word == "higher" else -1,
+                "sign": orientation(m.direction),
                 "target": m.direction.target,
             }
             for m in scores.measures

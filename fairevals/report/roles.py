@@ -1,4 +1,4 @@
-"""What a measure speaks of: usefulness, fairness, or both in one number."""
+"""What a measure is about: usefulness, fairness, both in one number, or neither (a count)."""
 
 from __future__ import annotations
 
@@ -6,18 +6,21 @@ from collections.abc import Iterable
 
 from fairevals.evaluation import Collection, Plan, with_components
 from fairevals.measures import CompositeMeasure, ExposureMeasure, Measure, parse_measure
+from fairevals.measures.base import NEUTRAL
 
-UTILITY, FAIRNESS, BOTH = "utility", "fairness", "both"
+UTILITY, FAIRNESS, BOTH, OTHER = "utility", "fairness", "both", "other"
 _OWN = {"GFR": BOTH, "EE_R": UTILITY}
 """Measures whose kind does not tell: GFR is made of both, EE_R is the relevance part of expected exposure."""
 
 
 def role(measure: Measure) -> str:
-    """Utility, fairness, or both.
+    """Utility, fairness, both, or "other" for a count without a direction.
 
     >>> [role(parse_measure(name)) for name in ("nDCG@10", "D_ind", "M1(attr='A')", "GF(attr='A')")]
     ['utility', 'fairness', 'both', 'fairness']
     """
+    if measure.direction == NEUTRAL:
+        return OTHER
     if measure.name in _OWN:
         return _OWN[measure.name]
     if isinstance(measure, CompositeMeasure):

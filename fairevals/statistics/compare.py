@@ -94,7 +94,7 @@ class Comparison:
 
         It goes by the sign of the effect that was tested, which for Wilcoxon's test need not be that of the mean.
         """
-        if not self.significant or not self.effect:
+        if not self.significant or not self.effect or not orientation(self.direction):
             return ""
         sign = self.difference if math.isnan(self.effect) else self.effect
         return "better" if sign * orientation(self.direction) > 0 else "worse"

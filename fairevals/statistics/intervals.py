@@ -106,19 +106,22 @@ def mean_interval(scores: Scores, run: int | str, measure: int | str, level: flo
     """A mean over the topics on which the run is defined, as in `Scores.mean`, with its t interval.
 
     The interval is of the measure's own values, also where the best is a target. It may reach beyond the measure's
-    range, and it holds the sampling error of the values (see `spread_of`).
+    range, and it holds the sampling error of the values (see `spread_of`). For a measure that is summed over topics,
+    all numbers are those of the sum, n times those of the mean.
     """
     r, m = run_number(scores, run), measure_number(scores, measure)
     defined = np.isfinite(scores.values[r, m])
     values = scores.values[r, m][defined]
     interval = t_interval(values, level)
+    spread = spread_of(values, scores.se[r, m][defined])
+    scale = values.size if scores.measures[m].aggregation == "sum" else 1
     return MeanInterval(
         run=scores.runs[r],
         measure=str(scores.measures[m]),
-        value=mean(values),
-        low=interval.low,
-        high=interval.high,
+        value=scores.mean(r, m).value,
+        low=scale * interval.low,
+        high=scale * interval.high,
         topics=values.size,
         undefined=tuple(topic for topic, here in zip(scores.topics, defined, strict=True) if not here),
-        spread=spread_of(values, scores.se[r, m][defined]),
+        spread=Spread(scale * spread.total, scale * spread.topics, scale * spread.sampling),
     )

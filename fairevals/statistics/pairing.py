@@ -33,13 +33,13 @@ def comparable(direction: Direction, values: Floats) -> Floats:
 
 
 def orientation(direction: Direction) -> int:
-    """1 where more of what is compared is better, −1 where less is (lower is better, or a distance).
+    """1 where more of what is compared is better, −1 where less is (lower is better, or a distance), 0 for neither.
 
-    >>> from fairevals.measures.base import HIGHER, LOWER, near
-    >>> orientation(HIGHER), orientation(LOWER), orientation(near(0.0))
-    (1, -1, -1)
+    >>> from fairevals.measures.base import HIGHER, LOWER, NEUTRAL, near
+    >>> orientation(HIGHER), orientation(LOWER), orientation(near(0.0)), orientation(NEUTRAL)
+    (1, -1, -1, 0)
     """
-    return 1 if direction.word == "higher" else -1
+    return {"higher": 1, "none": 0}.get(direction.word, -1)
 
 
 def subtract(a: Floats, b: Floats, scale: Floats | float = 0.0) -> Floats:

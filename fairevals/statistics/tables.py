@@ -42,7 +42,7 @@ def people_table(found: Comparisons, places: int = 4) -> Table:
     shown_p = 5 + len(correction)
     for measure, mean, topics in found.baseline_means:
         own = found.of(measure)
-        head = f"{measure} {own[0].direction.arrow}" if own else measure
+        head = f"{measure} {own[0].direction.arrow}".rstrip() if own else measure
         blanks: tuple[Cell, ...] = (None,) * (5 + len(correction))
         rows.append((head, found.baseline, mean, *blanks, topics, "baseline"))
         for row in own:

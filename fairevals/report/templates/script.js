@@ -93,6 +93,7 @@
   const measureNames = data.measures.map((m, i) => [i, `${m.name} ${m.arrow}`]);
   const compared = (measure, value) => (measure.target === null ? value : Math.abs(value - measure.target));
   const cost = (measure, value) => (measure.sign > 0 ? -value : compared(measure, value));
+  const hasBest = (measure) => measure.sign !== 0;  // counts have no better and worse
 
   // The plane of two measures.
   const plane = $("#plane");
@@ -106,7 +107,7 @@
     plane.replaceChildren();
     if (!points.length) { make(plane, "text", { x: 30, y: 40 }, "No run has a value on both measures."); return; }
     points.forEach((p) => {
-      p.front = !points.some((q) => {
+      p.front = hasBest(a) && hasBest(b) && !points.some((q) => {
         const [dx, dy] = [cost(a, q.x) - cost(a, p.x), cost(b, q.y) - cost(b, p.y)];
         return dx <= 0 && dy <= 0 && (dx < 0 || dy < 0);
       });
