@@ -95,7 +95,9 @@ def run(args: argparse.Namespace) -> int:
     try:
         check_folder(args.output, args.force)
     except UsageError as error:
-        raise UsageError(str(error).replace("or force writing into it", "or --force to write into it")) from None
+        raise UsageError(
+            str(error).replace("or force writing into it", "or --force to write into it")
+        ) from None
     if args.seed is not None and args.seeds is not None:
         raise UsageError("give --seed or --seeds, not both")
     given = {f.name: getattr(args, f.name, None) for f in Settings.fields() if f.name not in ("lam", "seed")}

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-COLUMNS = ("policy", "lambda", "seed", "split", "measure", "value", "se")
+COLUMNS = ("policy", "method", "lambda", "seed", "split", "measure", "value", "se")
 DISPARITIES = ("D_group", "D_ind")
 MOST_FAMILIES = 8
 GREEDY = ".greedy"
@@ -91,7 +91,7 @@ def read_summary(folder: Path) -> list[Row]:
         place = Place(source.name, reader.line_num)
         if len(cells) != len(head):
             raise InputError(place, f"{len(cells)} columns", str(len(head)))
-        policy, lam, seed, split, measure, value, se = cells[: len(COLUMNS)]
+        policy, _, lam, seed, split, measure, value, se = cells[: len(COLUMNS)]
         numbers = [_number(text, place) for text in (lam, value, se)]
         rows.append(Row(policy, numbers[0], seed, split, measure, numbers[1], numbers[2]))
     return rows

@@ -176,6 +176,9 @@ class Objective:
     disparity: Measure
     entropy: float
 
+    def __post_init__(self) -> None:
+        self.parts  # noqa: B018 -- raises if a measure cannot be trained for
+
     @classmethod
     def of(
         cls, utility: str = UTILITY, lam: float = 0.0, disparity: str = DISPARITY, entropy: float = 0.0
@@ -196,14 +199,14 @@ class Objective:
     @cached_property
     def exposure_terms(self) -> tuple[ExposureTerm, ...]:
         """The measures that are functions of exposure, by attention model and cutoff."""
+        models: dict[str, Attention] = {}
         grouped: dict[tuple[str, int | None], list[WeightedMeasure]] = {}
         for part in self.parts:
             if isinstance(part.measure, Differentiable):
-                grouped.setdefault((str(part.measure.attention_model), part.measure.cutoff), []).append(part)
-        return tuple(
-            ExposureTerm(parts[0].measure.attention_model, cutoff, tuple(parts))
-            for (_, cutoff), parts in grouped.items()
-        )
+                name = str(part.measure.attention_model)
+                models[name] = part.measure.attention_model
+                grouped.setdefault((name, part.measure.cutoff), []).append(part)
+        return tuple(ExposureTerm(models[name], cut, tuple(p)) for (name, cut), p in grouped.items())
 
     def value(self, scores: Floats, batch: Batch, samples: int = 100, tolerance: float = 1e-6) -> Floats:
         """The objective of each topic without the entropy, which only serves training.

@@ -107,7 +107,7 @@ class Settings:
                 name = "lambda" if f.name == "lam" else f.name
                 raise UsageError(f"{self.method}: {name}={escape(repr(value))} is not possible ({expected})")
         parse_utility(self.reward)
-        self.objective.parts  # noqa: B018 -- raises if a measure cannot be trained for
+        self.objective  # noqa: B018 -- raises if a measure cannot be trained for
         if self.method == "lp":
             self.group_disparity  # noqa: B018
 
