@@ -32,7 +32,7 @@ from fairevals.training.losses import (
     draw,
     log_probability_with_gradient,
 )
-from fairevals.training.objectives import entropy_with_gradient
+from fairevals.training.objectives import entropy_with_gradient, total_reward
 
 NDCG = "nDCG(dcg='exp-log2')"
 LINEAR = [NDCG, "nDCG", f"{NDCG}@2", "P@3", "RBP(p=0.7)", "0.5*nDCG@3+0.25*RBP"]
@@ -97,7 +97,7 @@ def enumerated(objective, scores, batch):
         p = np.exp(PlackettLuce(scores[t]).log_prob(rankings))
         one = Batch(batch.features[t : t + 1], batch.grades[t : t + 1], batch.present[t : t + 1],
                     batch.membership[t : t + 1], batch.max_grade)  # fmt: skip
-        value = p @ objective.utility.of_rankings(rankings[None], one)[0]
+        value = p @ total_reward(objective.utility, rankings[None], one)[0]
         if objective.lam:
             measure = objective.disparity
             attention = parse_attention(measure.attention).weights(there.size)
@@ -547,7 +547,7 @@ def test_bandit_rank_loss_is_differentiated_for_the_draws_made(gamma):
             )
             if gamma:
                 chosen = draw(log_expit(scores[t, at]), 3, 6, 0.1, rng)
-                advantage = loss.reward.of_rankings(chosen[None], one)[0] - loss.greedy(scores[t, at], one)
+                advantage = total_reward(loss.reward, chosen[None], one)[0] - loss.greedy(scores[t, at], one)
                 log_p = log_probability_with_gradient(s[t, at], chosen, 0.1)[0]
                 total[t] -= gamma * (advantage * log_p).mean()
             a, y = expit(s[t, at]), one.grades[0] > 0
@@ -606,7 +606,7 @@ def test_rewards_against_hand_computed_values():
     }
     for text, values in expected.items():
         np.testing.assert_allclose(
-            parse_utility(text).of_rankings(rankings, batch)[0], values, atol=1e-9, err_msg=text
+            total_reward(parse_utility(text), rankings, batch)[0], values, atol=1e-9, err_msg=text
         )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 
 from fairevals.collection import AttributeView, Exposed, Ranked
+from fairevals.collection.blocks import Block
 from fairevals.errors import InputError, InputWarning, Place, UsageError, escape
 from fairevals.ids import Ids, Index
 from fairevals.io.groups import group_names, read_memberships
@@ -22,6 +23,7 @@ from fairevals.typing import Array, Bools, Floats, Ints
 ATTRIBUTE = "group"
 """The name of the one attribute of learning data, as in D_group(attr='group')."""
 MAX_GROUPS = 50
+_NO_IDS = Ids.of([])
 _CELLS = 1 << 22
 """How many feature values a batch holds at most when all topics are visited once."""
 
@@ -55,56 +57,35 @@ class Batch:
         return scores if self.present.all() else np.where(self.present, scores, -np.inf)
 
     @cached_property
-    def ideal(self) -> Floats:
-        """The grades of each topic in descending order."""
-        descending: Floats = -np.sort(-self.grades, axis=-1)
-        return descending
-
-    @cached_property
-    def attributes(self) -> Mapping[str, AttributeView]:
-        """The attribute "group" as measures see it, with a uniform target; empty without groups."""
-        if self.membership is None:
-            return {}
-        topics, _, count = self.membership.shape
-        names = self.groups or tuple(map(str, range(count)))
-        target = np.full((topics, count), 1.0 / count)
-        applies = np.ones(topics, dtype=bool)
-        return {ATTRIBUTE: AttributeView(names, False, self.membership, target, applies)}
+    def block(self) -> Block:
+        """The batch as measures see it: every document judged and retrieved."""
+        present, topics, views = self.present, len(self.present), {}
+        if self.membership is not None:
+            count = self.membership.shape[2]
+            names = self.groups or tuple(map(str, range(count)))
+            target, applies = np.full((topics, count), 1.0 / count), np.ones(topics, dtype=bool)
+            views[ATTRIBUTE] = AttributeView(names, False, self.membership, target, applies)
+        return Block(
+            first=0,
+            topics=("",) * topics,
+            documents=_NO_IDS,
+            row=present - 1,
+            raw_grades=self.grades if present.all() else np.where(present, self.grades, np.nan),
+            scores=np.zeros((topics, 0)),
+            retrieved=present.sum(axis=1),
+            ideal=-np.sort(-self.grades, axis=1),
+            rankings=None,
+            max_grade=self.max_grade,
+            attributes=views,
+        )
 
     def exposed(self, exposure: Floats) -> Exposed:
         """The documents with the given exposures (topics, documents)."""
-        return Exposed(
-            grades=self.grades,
-            present=self.present,
-            ideal=self.ideal,
-            max_grade=self.max_grade,
-            attributes=self.attributes,
-            exposure=exposure,
-            candidates=self.present,
-            judged=self.present,
-        )
+        return self.block.exposed(exposure)
 
     def ranked(self, rankings: Ints) -> Ranked:
         """The documents in the given rankings (topics, samples, ranks), −1 where a ranking has ended."""
-        there = rankings >= 0
-        topic = np.arange(len(rankings))[:, None, None]
-        return Ranked(
-            grades=np.where(there, self.grades[topic, rankings], 0.0),
-            present=there,
-            ideal=self.ideal[:, None, :],
-            max_grade=self.max_grade,
-            attributes={
-                name: replace(
-                    a,
-                    membership=a.membership[topic, rankings] * there[..., None],
-                    target=a.target[:, None, :],
-                    applies=a.applies[:, None],
-                )
-                for name, a in self.attributes.items()
-            },
-            documents=rankings,
-            raw_grades=np.where(self.present, self.grades, np.nan),
-        )
+        return self.block.reordered(rankings)
 
     def topic(self, number: int) -> Batch:
         """One topic without its padding."""
@@ -193,25 +174,21 @@ class Dataset:
         grade = self.max_grade if max_grade is None else max_grade
         if np.all(length == longest) and np.all(np.diff(start) == longest):
             rows, shape = slice(int(start[0]), int(start[0]) + longest * chosen.size), (chosen.size, longest)
-            return Batch(
-                self.features[rows].reshape(*shape, -1),
-                self.grades[rows].reshape(shape),
-                np.ones(shape, dtype=bool),
-                None if self.membership is None else self.membership[rows].reshape(*shape, -1),
-                grade,
-                self.groups,
-            )
-        place = np.arange(longest)
-        present = place < length[:, None]
-        row = np.where(present, start[:, None] + place, 0)
-        return Batch(
-            np.where(present[..., None], self.features[row], self.features.dtype.type(0)),
-            np.where(present, self.grades[row], 0.0),
-            present,
-            None if self.membership is None else np.where(present[..., None], self.membership[row], 0.0),
-            grade,
-            self.groups,
-        )
+            present = np.ones(shape, dtype=bool)
+
+            def padded(values: Array) -> Array:
+                return values[rows].reshape(*shape, *values.shape[1:])
+
+        else:
+            present = np.arange(longest) < length[:, None]
+            row = np.where(present, start[:, None] + np.arange(longest), 0)
+
+            def padded(values: Array) -> Array:
+                there = present if values.ndim == 1 else present[..., None]
+                return np.where(there, values[row], values.dtype.type(0))
+
+        membership = None if self.membership is None else padded(self.membership)
+        return Batch(padded(self.features), padded(self.grades), present, membership, grade, self.groups)
 
     def batches(self) -> Iterator[tuple[Ints, Batch]]:
         """All topics in batches of bounded size, topics of similar length together: their numbers and the batch."""

@@ -69,7 +69,7 @@ def pl_rank(
     gradient = drawn.scatter(advantage, -np.cumsum(drawn.inverse * advantage, axis=-1))
     for worth, weights in terms:
         share = drawn.inverse * weights
-        expected = drawn.left(drawn.odds * worth) * drawn.inverse
+        expected = _left(drawn.odds * worth, drawn.rankings) * drawn.inverse
         gradient += drawn.scatter(np.zeros_like(share), -np.cumsum(share * expected, axis=-1))
         rise = np.cumsum(share, axis=-1)
         gradient += drawn.scatter(np.zeros_like(rise), rise) * worth[:, None, :]
@@ -152,15 +152,6 @@ class Drawn:
         inverse = np.divide(1.0, left, out=np.zeros_like(left), where=rankings >= 0)
         return cls(rankings, odds, inverse)
 
-    def left(self, values: Floats) -> Floats:
-        """The sum of values (topics, documents) over the documents left before each rank."""
-        return _left(values, self.rankings)
-
-    @property
-    def ranks(self) -> int:
-        """The number of ranks."""
-        return int(self.rankings.shape[2])
-
     def scatter(self, own: Floats, factor: Floats) -> Floats:
         """own + e^s·factor at each document's rank, e^s·(factor at the last rank) for documents not ranked.
 
@@ -190,7 +181,7 @@ def _at_sampled_exposure(
     """
     terms, value = [], np.zeros(len(drawn.odds))
     for term in objective.exposure_terms:
-        weights = term.weights(drawn.ranks)
+        weights = term.weights(drawn.rankings.shape[2])
         exposure = exposure_of_rankings(drawn.rankings, weights, drawn.odds.shape[1])
         contribution, worth = term.at(batch.exposed(exposure))
         terms.append((worth, weights))

@@ -50,11 +50,6 @@ class Fitted(Generic[S]):
     scorer: S
     curve: tuple[tuple[int, float, float | None, bool], ...]
 
-    @property
-    def best_epoch(self) -> int:
-        """The epoch that the scorer is from; 0 is before training."""
-        return max(epoch for epoch, _, _, best in self.curve if best)
-
 
 def fit(
     scorer: S,

@@ -12,7 +12,7 @@ from scipy.special import expit, log_expit, log_softmax, softmax
 
 from fairevals.training.data import Batch, groups_needed
 from fairevals.training.estimators import get_estimator
-from fairevals.training.objectives import Objective, Utility
+from fairevals.training.objectives import Objective, WeightedMeasure, total_reward
 from fairevals.typing import Floats, Ints
 
 
@@ -71,12 +71,12 @@ class ListNetLoss:
         return cross_entropy_with_gradient(scores, batch.grades)
 
     def quality(self, scores: Floats, batch: Batch) -> Floats:
-        """Minus the cross entropy."""
-        return -cross_entropy_with_gradient(scores, batch.grades)[0]
+        """Minus the loss."""
+        return -self.gradient(scores, batch, np.random.default_rng(0))[0]
 
 
 @dataclass(frozen=True)
-class DeltrLoss:
+class DeltrLoss(ListNetLoss):
     """L + λ·U: ListNet's cross entropy L, and U = max(0, E(rest) − E(protected))².
 
     E(G) is the mean over the documents of G of their exposure at the first rank, P_d·v_1 with P = softmax(scores)
@@ -112,10 +112,6 @@ class DeltrLoss:
         # ∂(Σ c_d P_d)/∂s_i = P_i (c_i − Σ c_d P_d)
         slope: Floats = 2.0 * excess * p * (share - gap)
         return excess[:, 0] ** 2, slope
-
-    def quality(self, scores: Floats, batch: Batch) -> Floats:
-        """Minus the loss."""
-        return -self.gradient(scores, batch, np.random.default_rng(0))[0]
 
 
 def draw(log_affinity: Floats, count: int, samples: int, epsilon: float, rng: np.random.Generator) -> Ints:
@@ -190,7 +186,7 @@ class BanditRankLoss:
     until σ(s) is 0 in floating point. So everything here is a function of scores, and no affinity is a divisor.
     """
 
-    reward: Utility
+    reward: tuple[WeightedMeasure, ...]
     reward_weight: float = 0.5
     """γ"""
     epsilon: float = 0.1
@@ -209,7 +205,7 @@ class BanditRankLoss:
             if gamma and one.grades.any():  # without a relevant document all rewards are 0
                 count = min(at.size, self.max_drawn)
                 chosen = draw(log_expit(s), count, self.draws, self.epsilon, rng)
-                advantage = self.reward.of_rankings(chosen[None], one)[0] - self.greedy(s, one)
+                advantage = total_reward(self.reward, chosen[None], one)[0] - self.greedy(s, one)
                 log_p, by_score = log_probability_with_gradient(s, chosen, self.epsilon)
                 value[t] -= gamma * (advantage * log_p).mean()
                 gradient[t, at] -= gamma * (advantage @ by_score) / self.draws
@@ -222,7 +218,7 @@ class BanditRankLoss:
     def greedy(self, scores: Floats, one: Batch) -> float:
         """The reward of the M best documents in order."""
         order = np.argsort(-scores, kind="stable")[: min(scores.size, self.max_drawn)]
-        return float(self.reward.of_rankings(order[None, None], one)[0, 0])
+        return float(total_reward(self.reward, order[None, None], one)[0, 0])
 
     def quality(self, scores: Floats, batch: Batch) -> Floats:
         """The reward of the greedy order."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import Executor
 from dataclasses import replace
 from functools import partial
@@ -69,7 +69,7 @@ def _make_loss(settings: Settings, data: Dataset) -> Loss:
         return DeltrLoss(settings.lam, _protected_group(settings.protected, data))
     if settings.method == "bandit-rank":
         reward = parse_utility(settings.reward)
-        _check_attributes(reward.parts, data)
+        _check_attributes(reward, data)
         return BanditRankLoss(
             reward, settings.reward_weight, settings.epsilon, settings.max_drawn, settings.samples
         )
@@ -91,9 +91,7 @@ def _check_attributes(parts: Sequence[WeightedMeasure], data: Dataset) -> None:
 
 def _protected_group(name: str, data: Dataset) -> int:
     """The number of the group of that name; by default, of the one with the fewest documents."""
-    if data.membership is None:
-        raise groups_needed("deltr")
-    if not name:
+    if data.membership is not None and not name:
         return int(np.argmin(data.membership.sum(axis=0)))
     if name not in data.groups:
         groups = ", ".join(map(escape, data.groups))
@@ -116,7 +114,14 @@ def sweep(
 
     `progress(done, total)` is called after every epoch, or with an executor after every policy.
     """
-    runs = list(_runs(method, lambdas, seeds, settings))
+    default = Settings.for_method(method, **settings)
+    if lambdas and method not in FAIR and any(lambdas):
+        raise UsageError(f"{method} has no λ; methods that have one are {', '.join(FAIR)}")
+    if len(set(lambdas)) < len(lambdas) or len(set(seeds)) < len(seeds):
+        raise UsageError("a λ or a seed is given twice")
+    runs = [
+        replace(default, lam=float(lam), seed=seed) for lam in lambdas or (default.lam,) for seed in seeds
+    ]
     report = progress or (lambda done, total: None)
     policies = []
     if executor is not None:
@@ -133,16 +138,3 @@ def sweep(
         policies.append(train_policy(run, train, valid, show))
     report(len(runs), len(runs))
     return policies
-
-
-def _runs(
-    method: str, lambdas: Sequence[float], seeds: Sequence[int], given: Mapping[str, Any]
-) -> Iterator[Settings]:
-    default = Settings.for_method(method, **given)
-    if lambdas and method not in FAIR and any(lambdas):
-        raise UsageError(f"{method} has no λ; methods that have one are {', '.join(FAIR)}")
-    if len(set(lambdas)) < len(lambdas) or len(set(seeds)) < len(seeds):
-        raise UsageError("a λ or a seed is given twice")
-    for lam in lambdas or (default.lam,):
-        for seed in seeds:
-            yield replace(default, lam=float(lam), seed=int(seed))

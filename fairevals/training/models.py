@@ -3,35 +3,10 @@
 A *scorer* is anything with two methods, so that a model from any library can be used: `scores(X)` returns the scores
 (…) of features (…, feature), and `backward(grad)` takes the gradient of the loss with respect to the scores returned
 last, and moves the scorer's parameters one step. If it has `train(on)`, that is called with True before
-training and with False before its scores are used for anything else (PyTorch's modules have it).
+training and with False before its scores are used for anything else (PyTorch's modules have it). The documentation of
+training shows an adapter for PyTorch.
 
 A `Model` is one of this package's: its `backward` computes `gradients`, and takes a step if it has an `optimiser`.
-
-With PyTorch, which this package does not require, a scorer takes twenty lines, and
-`fairevals.training.fit(TorchScorer(8), PolicyGradient(Objective.of(lam=1.0)), train, valid)` trains it::
-
-    import torch
-
-    class TorchScorer:
-        def __init__(self, features, lr=0.01):
-            self.network = torch.nn.Sequential(
-                torch.nn.Linear(features, 32), torch.nn.ReLU(), torch.nn.Linear(32, 1)
-            ).double()
-            self.optimiser = torch.optim.Adam(self.network.parameters(), lr=lr)
-
-        def scores(self, X):
-            scores = self.network(torch.as_tensor(X, dtype=torch.float64)).squeeze(-1)
-            self.last = scores if self.network.training else None
-            return scores.detach().numpy()
-
-        def backward(self, grad):
-            self.optimiser.zero_grad()
-            self.last.backward(torch.as_tensor(grad))
-            self.optimiser.step()
-            self.last = None
-
-        def train(self, on):
-            self.network.train(on)
 """
 
 from __future__ import annotations
@@ -187,45 +162,6 @@ class Linear(Model):
         return {"theta": grad.ravel() @ rows, "b": np.asarray(grad.sum())}
 
 
-class Hidden(Model):
-    """One hidden layer of 32 units: s = w·relu(Wx + c) + b, drawn from ±1/√32 (Singh & Joachims 2019, B.4)."""
-
-    name = "hidden"
-    units = 32
-
-    def initialise(self, rng: np.random.Generator) -> None:
-        """Draw the weights; the biases are 0."""
-        self.rng = rng
-        bound = 1 / np.sqrt(self.units)
-        self.parameters = {
-            "W": rng.uniform(-bound, bound, (self.features, self.units)),
-            "c": np.zeros(self.units),
-            "w": rng.uniform(-bound, bound, self.units),
-            "b": np.zeros(()),
-        }
-
-    def scores(self, X: Array) -> Floats:
-        """w·relu(Wx + c) + b."""
-        p = self.parameters
-        self._input = X.reshape(-1, self.features)
-        before = self._input @ p["W"] + p["c"]
-        self._active = before > 0
-        self._units, self._kept = self._drop(np.maximum(before, 0.0))
-        scores: Floats = (self._units @ p["w"] + p["b"]).reshape(X.shape[:-1])
-        return scores
-
-    def differentiate(self, grad: Floats) -> dict[str, Floats]:
-        """Back through both layers."""
-        g = grad.ravel()
-        units = g[:, None] * self.parameters["w"] * self._active * self._kept
-        return {
-            "W": self._input.T @ units,
-            "c": units.sum(axis=0),
-            "w": g @ self._units,
-            "b": np.asarray(g.sum()),
-        }
-
-
 class Highway(Model):
     """BanditRank's network: projection to 92 units (ReLU), three highway layers, one output.
 
@@ -239,18 +175,19 @@ class Highway(Model):
     layers = 3
 
     def initialise(self, rng: np.random.Generator) -> None:
-        """Draw weights from ±1/√(inputs); biases are 0, those of the gates −1."""
+        """Draw weights from ±1/√(inputs), without layers from ±1/√units; biases are 0, those of the gates −1."""
         self.rng = rng
-        n, many = 1 / np.sqrt(max(self.features, 1)), 1 / np.sqrt(self.units)
+        bound = 1 / np.sqrt(self.units)
+        n = 1 / np.sqrt(max(self.features, 1)) if self.layers else bound
         shape = (self.units, self.units)
         p: dict[str, Floats] = {
             "W": rng.uniform(-n, n, (self.features, self.units)),
             "c": np.zeros(self.units),
         }
         for layer in range(self.layers):
-            p[f"H{layer}"], p[f"h{layer}"] = rng.uniform(-many, many, shape), np.zeros(self.units)
-            p[f"T{layer}"], p[f"u{layer}"] = rng.uniform(-many, many, shape), np.full(self.units, -1.0)
-        p["w"], p["b"] = rng.uniform(-many, many, self.units), np.zeros(())
+            p[f"H{layer}"], p[f"h{layer}"] = rng.uniform(-bound, bound, shape), np.zeros(self.units)
+            p[f"T{layer}"], p[f"u{layer}"] = rng.uniform(-bound, bound, shape), np.full(self.units, -1.0)
+        p["w"], p["b"] = rng.uniform(-bound, bound, self.units), np.zeros(())
         self.parameters = p
 
     def scores(self, X: Array) -> Floats:
@@ -286,7 +223,15 @@ class Highway(Model):
             back = back * (1.0 - gate) + by_new @ p[f"H{layer}"].T + by_gate @ p[f"T{layer}"].T
         back = back * self._kept * self._active
         gradients["W"], gradients["c"] = self._input.T @ back, back.sum(axis=0)
-        return {name: gradients[name] for name in p}
+        return gradients
+
+
+class Hidden(Highway):
+    """One hidden layer of 32 units: s = w·relu(Wx + c) + b, drawn from ±1/√32 (Singh & Joachims 2019, B.4)."""
+
+    name = "hidden"
+    units = 32
+    layers = 0
 
 
 MODELS: Mapping[str, type[Model]] = {model.name: model for model in (Linear, Hidden, Highway)}

@@ -5,7 +5,6 @@ The measures are those of `fairevals.measures`: a name means the same here as ev
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -78,49 +77,31 @@ class WeightedMeasure:
         return str(self.measure) if self.weight == 1 else f"{self.weight:g}*{self.measure}"
 
 
-@dataclass(frozen=True)
-class Utility:
-    """Σ weight·measure; see `parse_utility`."""
-
-    parts: tuple[WeightedMeasure, ...]
-
-    def of_rankings(self, rankings: Ints, batch: Batch) -> Floats:
-        """Rewards (topics, samples) of rankings (topics, samples, ranks), −1 where a ranking has ended."""
-        return total_reward(self.parts, rankings, batch)
-
-    def __str__(self) -> str:
-        return "+".join(map(str, self.parts))
+_WEIGHTED = re.compile(r"(?:(-?\d{1,9}(?:\.\d{1,17})?|-?\.\d{1,17})\s*\*\s*)?([A-Za-z].*)", re.S)
 
 
-_WEIGHTED = re.compile(r"(?:([-+]?[0-9.]+(?:e[-+]?\d+)?)\s*\*\s*)?([A-Za-z].*)", re.S)
-
-
-def parse_utility(text: str) -> Utility:
+def parse_utility(text: str) -> tuple[WeightedMeasure, ...]:
     """Parse measures joined by `+`, each with an optional weight; higher values must be better.
 
-    >>> str(parse_utility("0.5*AP + 0.5 * nDCG@10"))
-    '0.5*AP+0.5*nDCG@10'
+    >>> [str(part) for part in parse_utility("0.5*AP + nDCG@10")]
+    ['0.5*AP', 'nDCG@10']
     """
     parts = []
     for piece in re.split(r"\+(?![^(]*\))", text):
         match = _WEIGHTED.fullmatch(piece.strip())
-        try:
-            weight = float(match[1] or 1) if match else math.nan
-        except ValueError:
-            weight = math.nan
-        if not match or not math.isfinite(weight):
+        if not match:
             raise UsageError(
                 f"cannot read the utility {escape(text)!r}; expected, for example, nDCG@10 or 0.5*AP+0.5*RR"
             )
         measure = parse_measure(match[2])
         if measure.direction.word != "higher":
             raise UsageError(f"{measure} cannot be a utility: its direction is {measure.direction}")
-        parts.append(WeightedMeasure(weight, measure))
-    return Utility(tuple(parts))
+        parts.append(WeightedMeasure(float(match[1] or 1), measure))
+    return tuple(parts)
 
 
 def total_reward(parts: Sequence[WeightedMeasure], rankings: Ints, batch: Batch) -> Floats:
-    """The summed contributions (topics, samples) of measures of a ranking."""
+    """The summed contributions (topics, samples) of rankings (topics, samples, ranks), −1 where one has ended."""
     total = np.zeros(rankings.shape[:2])
     if parts:
         ranked = batch.ranked(rankings)
@@ -171,7 +152,7 @@ class Objective:
     ['AP', 'nDCG@10', "2*D_group(attr='group')"]
     """
 
-    utility: Utility
+    utility: tuple[WeightedMeasure, ...]
     lam: float
     disparity: Measure
     entropy: float
@@ -189,7 +170,7 @@ class Objective:
     @cached_property
     def parts(self) -> tuple[WeightedMeasure, ...]:
         """All measures with their weights; the disparity only if λ is above 0."""
-        return (*self.utility.parts, *((WeightedMeasure(self.lam, self.disparity),) if self.lam else ()))
+        return (*self.utility, *((WeightedMeasure(self.lam, self.disparity),) if self.lam else ()))
 
     @cached_property
     def rewards(self) -> tuple[WeightedMeasure, ...]:
@@ -214,10 +195,9 @@ class Objective:
         Functions of exposure are exact. Other measures are means over `samples` rankings drawn with a fixed seed, so
         that two models can be compared.
         """
-        policy = PlackettLuce(scores)
-        rankings = policy.sample(samples, depth_of(self.rewards), rng=0) if self.rewards else None
-        total = np.zeros(len(scores))
-        if rankings is not None:
+        policy, total = PlackettLuce(scores), np.zeros(len(scores))
+        if self.rewards:
+            rankings = policy.sample(samples, depth_of(self.rewards), rng=0)
             total += total_reward(self.rewards, rankings, batch).mean(axis=1)
         for term in self.exposure_terms:
             exposure = policy.exposure(term.attention, term.cutoff, tolerance=tolerance).value

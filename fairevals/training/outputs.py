@@ -9,8 +9,8 @@ import csv
 import json
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 
@@ -132,8 +132,7 @@ def _evaluate(run: Run, collection: Collection, policy: TrainedPolicy, greedy: b
     return score([run], collection, Plan.of(collection, policy=PolicySpec(kind, samples=samples)))
 
 
-@dataclass(frozen=True)
-class SummaryRow:
+class SummaryRow(NamedTuple):
     """A row of summary.csv; `se` is NaN where the value is exact."""
 
     policy: str
@@ -146,12 +145,6 @@ class SummaryRow:
     se: float
     undefined: int
     """The number of topics on which the measure is undefined; they are not in the mean."""
-
-    def cells(self) -> tuple[str, ...]:
-        """As text with full precision; empty where undefined or exact."""
-        numbers = ("" if np.isnan(x) else repr(x) for x in (self.value, self.se))
-        names = (self.policy, self.method, f"{self.lam:g}", str(self.seed), self.split, self.measure)
-        return (*names, *numbers, str(self.undefined))
 
 
 def check_folder(folder: str | os.PathLike[str], force: bool = False) -> Path:
@@ -190,7 +183,7 @@ def write_results(
     rows: list[SummaryRow] = []
     for number, policy in enumerate(policies, 1):
         save_policy(policy, path / policy.name)
-        curve = ((e, _text(loss), _text(valid), int(best)) for e, loss, valid, best in policy.curve)
+        curve = ((epoch, loss, valid, int(best)) for epoch, loss, valid, best in policy.curve)
         _write_table(path / policy.name / "log.csv", CURVE, curve)
         for name, data in splits.items():
             run = make_run(policy, data, samples=samples if policy.is_mixture else None)
@@ -202,7 +195,7 @@ def write_results(
                 rows += _summary(policy, name, scores, greedy)
         if progress:
             progress(number, len(policies))
-    _write_table(path / "summary.csv", SUMMARY, (row.cells() for row in rows))
+    _write_table(path / "summary.csv", SUMMARY, ((*row[:2], f"{row.lam:g}", *row[3:]) for row in rows))
     return rows
 
 
@@ -210,17 +203,8 @@ def _summary(policy: TrainedPolicy, split: str, scores: Scores, greedy: bool) ->
     settings, name = policy.settings, policy.name + (GREEDY_SUFFIX if greedy else "")
     for m, measure in enumerate(scores.measures):
         mean = scores.mean(0, m)
-        yield SummaryRow(
-            name,
-            settings.method,
-            settings.lam,
-            settings.seed,
-            split,
-            str(measure),
-            mean.value,
-            mean.se,
-            mean.undefined,
-        )
+        facts = name, settings.method, settings.lam, settings.seed, split, str(measure)
+        yield SummaryRow(*facts, mean.value, mean.se, mean.undefined)
 
 
 def _write_split(folder: Path, name: str, data: Dataset, task: Task, policy: PolicySpec) -> None:
@@ -236,7 +220,7 @@ def _write_split(folder: Path, name: str, data: Dataset, task: Task, policy: Pol
     ]
     if data.membership is not None:
         groups = f"{name}.groups.csv"
-        table = ((t, d, g, f"{w:g}" if w == 1 else repr(w)) for t, d, g, w in _group_rows(data))
+        table = ((*names, 1 if weight == 1 else weight) for *names, weight in _group_rows(data))
         _write_table(folder / groups, ("topic", "doc", "group", "weight"), table)
         lines += ["", f"[attributes.{ATTRIBUTE}]", f"groups = {_toml(data.groups)}"]
         lines += [f"memberships = {_toml(groups)}", 'unmapped = "skip"']
@@ -259,12 +243,9 @@ def _group_rows(data: Dataset) -> Iterator[tuple[str, str, str, float]]:
             yield topic, data.docs[rows.start + row], data.groups[group], float(here[row, group])
 
 
-def _text(value: float | None) -> str:
-    return "" if value is None or np.isnan(value) else repr(float(value))
-
-
 def _write_table(path: Path, header: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
+    """Write a csv table with numbers in full precision; NaN and None are empty."""
     with written(path) as file:
         writer = csv.writer(file, lineterminator="\n")
         writer.writerow(header)
-        writer.writerows(rows)
+        writer.writerows(["" if cell != cell else cell for cell in row] for row in rows)
