@@ -2,18 +2,27 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+JOBS ?= 1
+OPTIONS ?=
 
-.PHONY: help demo test lint types unit format fuzz docs benchmark clean
+.PHONY: help demo test lint types unit format fuzz docs sample benchmark clean
+.PHONY: experiment-simulated experiment-german experiment-rewards
 .DEFAULT_GOAL := help
 
 help:
 	@echo "make demo       score the sample task, write reports/demo/index.html, print the leaderboard"
 	@echo "make test       lint, types and all tests"
-	@echo "make benchmark  this project and its peers on the same work"
-	@echo "make fuzz       the readers against random bytes, for a minute"
-	@echo "make docs       put into README and docs what their commands print now"
+	@echo "make format     format the code and fix what lint can fix"
+	@echo "make docs       update the outputs of commands in README and docs"
+	@echo "make sample     write the sample task and its archive in the package again"
+	@echo "make benchmark  measure this project and its peers on the same work"
+	@echo "make fuzz       run the readers on random bytes for a minute"
+	@echo "Experiments of papers, written to reports/ (add OPTIONS=--quick for a short run):"
+	@echo "make experiment-simulated"
+	@echo "make experiment-german GERMAN=german.data"
+	@echo "make experiment-rewards TRAIN=train.letor.gz TEST=test.letor.gz [VALID=valid.letor.gz]"
 
-# The environments are made anew when what they install changes.
+# The environment is installed again when pyproject.toml changes.
 $(VENV)/installed: pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(0 if sys.version_info >= (3, 11) else "fairevals needs Python 3.11 or later, this is " + sys.version.split()[0] + "; try make PYTHON=python3.12")'
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
@@ -44,7 +53,7 @@ format: $(VENV)/installed-dev
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-# With atheris (pip install -e '.[fuzz]') guided by coverage, without it at random.
+# Guided by coverage with atheris (pip install -e '.[fuzz]'), at random without.
 fuzz: $(VENV)/installed-dev
 	$(BIN)/python fuzz/readers.py -max_total_time=60
 
@@ -54,10 +63,24 @@ benchmark: $(VENV)/installed-dev
 	$(BIN)/python benchmarks/groups.py
 	$(BIN)/python benchmarks/report.py
 
-# The numbers and outputs in the README and the docs, as the commands print them now.
+# Run the commands in the README and the docs, and put in what they print.
 docs: $(VENV)/installed-dev
 	$(BIN)/python docs/make_measures.py --update
 	$(BIN)/python docs/console.py --update README.md docs/*.md
+
+# Deterministic: the same bytes every time.
+sample: $(VENV)/installed-dev
+	$(BIN)/python -m tools.sample
+
+experiment-simulated: $(VENV)/installed
+	$(BIN)/python -m experiments fair-pg-rank-simulated --jobs $(JOBS) $(OPTIONS) -o reports/simulated
+
+experiment-german: $(VENV)/installed
+	$(BIN)/python -m experiments fair-pg-rank-german $(GERMAN) --jobs $(JOBS) $(OPTIONS) -o reports/german
+
+experiment-rewards: $(VENV)/installed
+	@test -n "$(TRAIN)" -a -n "$(TEST)" || { echo "give TRAIN=train.letor.gz TEST=test.letor.gz" >&2; exit 2; }
+	$(BIN)/python -m experiments bandit-rank-rewards $(TRAIN) $(VALID) $(TEST) --jobs $(JOBS) $(OPTIONS) -o reports/rewards
 
 clean:
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis build dist *.egg-info

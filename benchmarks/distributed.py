@@ -1,11 +1,11 @@
-"""Scoring a partitioned run: pieces, bytes moved, topics a second, and what 10 million topics would take.
+"""Scoring a partitioned run: pieces, bytes moved, topics per second, and an estimate for 10 million topics.
 
     python benchmarks/distributed.py [--topics 20000] [--documents 100] [--files 20] [--jobs 2] [--dask ADDRESS]
 
 It writes a run as parquet files to a temporary folder, with judgements and an attribute of two groups; scores it
 on one core, with a process pool and, if given, on a Dask cluster; and checks that all tables are the same to the
-last bit. The estimate is the measured rate of one core (by CPU time, whatever else the machine does) times the
-number of cores, as pieces share nothing; it is never less than what the one process takes that hands them out.
+last bit. The estimate is the measured rate of one core (by CPU time) times the number of cores, because pieces
+share nothing; it is never less than the time of the one process that distributes them.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ from fairevals.evaluation import Collection, Plan, Scores, load_collection, scor
 from fairevals.io import dataset
 from fairevals.io.dataset import open_dataset, parts, with_topics
 
-# This file has the name of Dask's package, which must be found all the same.
+# This file has the same name as Dask's package; remove its folder from the path so that Dask's is imported.
 sys.path[:] = [path for path in sys.path if Path(path).resolve() != Path(__file__).resolve().parent]
 
 JUDGED = 10
 """Documents judged for each topic."""
 DOCUMENTS = 100_000
-"""Documents that there are, and so memberships."""
+"""Number of documents, and of memberships."""
 GOAL = 10_000_000
 MEASURES = ["nDCG@10", "ERR@20", "GF(attr='GROUP')@20", "AWRF(attr='GROUP')@20", "D_group(attr='GROUP')@20"]
 
@@ -39,7 +39,7 @@ MEASURES = ["nDCG@10", "ERR@20", "GF(attr='GROUP')@20", "AWRF(attr='GROUP')@20",
 def write_run(
     folder: Path, topics: int, documents: int, files: int, rng: np.random.Generator
 ) -> pd.DataFrame:
-    """The run in files, each with topics of its own; what is returned are the judgements."""
+    """Write the run to files, each with its own topics; returns the judgements."""
     names = np.array([f"doc-{i:08}" for i in range(DOCUMENTS)], dtype=object)
     judged = []
     for number, part in enumerate(np.array_split(np.arange(topics), files)):
@@ -58,16 +58,16 @@ def write_run(
 
 
 def measured(label: str, topics: int, *args: object, **options: object) -> tuple[Scores, float]:
-    """The table, and topics a second of this process's own time."""
+    """The scores, and topics per second of this process's CPU time."""
     start, cpu = time.perf_counter(), time.process_time()
-    found = score(*args, **options)  # type: ignore[arg-type]
+    scores = score(*args, **options)  # type: ignore[arg-type]
     seconds, cpu = time.perf_counter() - start, time.process_time() - cpu
     print(f"{label:<24} {seconds:8.2f} s  {topics / seconds:10,.0f} topics/s   ({cpu:.2f} s of CPU here)")
-    return found, topics / cpu
+    return scores, topics / cpu
 
 
 def moved(folder: Path, collection: Collection, plan: Plan) -> tuple[int, float, float, int]:
-    """Pieces, bytes to and from workers for each topic, and bytes of what every worker gets once."""
+    """Pieces, bytes per topic to and from workers, and bytes that every worker gets once."""
     shared = (collection.shareable(slices_only=True), plan)
     whole = open_dataset(folder)
     cut = parts(whole, [with_topics(fragment) for fragment in whole.files])
@@ -92,7 +92,7 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--topics", type=int, default=20_000)
-    parser.add_argument("--documents", type=int, default=100, help="documents a topic")
+    parser.add_argument("--documents", type=int, default=100, help="documents per topic")
     parser.add_argument("--files", type=int, default=20)
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--dask", metavar="ADDRESS")
@@ -115,20 +115,20 @@ def main() -> None:
         )
         pieces, there, back, shared = moved(folder, collection, plan)
         print(f"pieces                   {pieces}")
-        print(f"to a worker              {there:8.0f} bytes a topic ({JUDGED} judgements each)")
-        print(f"back from it             {back:8.0f} bytes a topic")
+        print(f"to a worker              {there:8.0f} bytes per topic ({JUDGED} judgements each)")
+        print(f"back from it             {back:8.0f} bytes per topic")
         print(f"to every worker, once    {shared / 1e6:8.1f} MB (memberships of {DOCUMENTS:,} documents)")
         one, rate = measured("one core", args.topics, [folder], collection, plan)
-        found, hands = measured(
+        scores, hands = measured(
             f"--jobs {args.jobs}", args.topics, [folder], collection, plan, jobs=args.jobs
         )
-        tables = [found]
+        tables = [scores]
         if args.dask:
             from fairevals.ecosystem.cluster import connected
 
             with connected(args.dask) as executor:
-                found, _ = measured("--dask", args.topics, [folder], collection, plan, executor=executor)
-                tables.append(found)
+                scores, _ = measured("--dask", args.topics, [folder], collection, plan, executor=executor)
+                tables.append(scores)
         for table in tables:
             np.testing.assert_array_equal(table.values, one.values)
         print("all tables are the same, bit for bit")
@@ -141,7 +141,7 @@ def main() -> None:
             f"  {GOAL * there / 1e9:.1f} GB to the workers and {GOAL * back / 1e9:.1f} GB back, through one process"
         )
         print(
-            f"  which needs {duration(GOAL / hands)} to hand out and collect, besides reading the judgements"
+            f"  which needs {duration(GOAL / hands)} to distribute and collect, besides reading the judgements"
         )
         for cores in (1, 16, 128):
             print(f"  {cores:>4} cores: {duration(max(GOAL / rate / cores, GOAL / hands))}")

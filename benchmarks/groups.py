@@ -1,8 +1,8 @@
-"""Group fairness: how long scoring takes after reading, and that it grows linearly.
+"""Group fairness: time of scoring without reading, and that it grows linearly.
 
     python benchmarks/groups.py
 
-The work is FairWeb's shape: 28 runs × 45 topics × 100 documents × 2 attributes, with ERR, iRBU, GF under three
+The size is that of FairWeb: 28 runs × 45 topics × 100 documents × 2 attributes, with ERR, iRBU, GF under three
 divergences for each attribute, and GFR with both utilities.
 """
 
@@ -20,7 +20,7 @@ from fairevals.io.task import Task
 
 
 def measures(attributes: list[str], cutoff: int) -> list[str]:
-    """What a group-fairness task computes."""
+    """The measures of a group-fairness task."""
     fair = [f"GF(attr='{a}',div='{d}')@{cutoff}" for a in attributes for d in ("JSD", "NMD", "RNOD")]
     return [
         f"ERR@{cutoff}",
@@ -32,7 +32,7 @@ def measures(attributes: list[str], cutoff: int) -> list[str]:
 
 
 def make(runs: int, topics: int, depth: int, groups: int) -> tuple[Collection, list[object]]:
-    """Random qrels, memberships and runs, already in memory."""
+    """Random qrels, memberships and runs, in memory."""
     rng = np.random.default_rng(3)
     names = [f"T{t:04}" for t in range(topics)]
     pool = 3 * depth
@@ -71,7 +71,7 @@ def make(runs: int, topics: int, depth: int, groups: int) -> tuple[Collection, l
 
 
 def seconds(runs: int, topics: int, depth: int, groups: int, cutoff: int) -> float:
-    """Wall time of scoring, reading left out; the best of three."""
+    """Wall time of scoring without reading, the best of three."""
     collection, loaded = make(runs, topics, depth, groups)
     plan = Plan.of(collection, measures(["HINDEX", "REGION"], cutoff))
     collection = collection.with_attributes(plan.requirements.attributes)
@@ -98,6 +98,6 @@ if __name__ == "__main__":
         (28, 45, 200, 4, 200),
         (28, 45, 100, 8, 100),
     ):
-        found = seconds(*changed)
+        taken = seconds(*changed)
         line = f"{changed[0]:>4} × {changed[1]:>4} × {changed[2]:>4} × {changed[3]:>2}, {changed[4]:>4}"
-        print(line + " " * 17 + f"{found:7.3f}   {found / first:6.2f}", flush=True)
+        print(line + " " * 17 + f"{taken:7.3f}   {taken / first:6.2f}", flush=True)

@@ -1,4 +1,4 @@
-"""How long a whole report takes, and how large it is: made-up runs, ten measures, one process.
+"""Time and size of a whole report: generated runs, ten measures, one process.
 
 python benchmarks/report.py [RUNS [TOPICS [DEPTH]]]      default 30 100 1000
 """
@@ -29,7 +29,7 @@ def main(runs: int = 30, topics: int = 100, depth: int = 1000) -> None:
         rows = (f"{doc},{'left' if number % 3 else 'right'},1\n" for number, doc in enumerate(docs))
         (folder / "groups.csv").write_text("doc,group,weight\n" + "".join(rows))
         (folder / "task.toml").write_text(
-            f'name = "made up"\nqrels = "{qrels.name}"\nmeasures = {MEASURES!r}\n\n'
+            f'name = "generated"\nqrels = "{qrels.name}"\nmeasures = {MEASURES!r}\n\n'
             '[attributes.SIDE]\ngroups = ["left", "right"]\nmemberships = "groups.csv"\n'
         )
         command = [sys.executable, "-m", "fairevals", "report", "--task", str(folder / "task.toml")]

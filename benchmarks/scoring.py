@@ -1,7 +1,7 @@
 """Scoring against pytrec_eval: whole processes, from import to printed result, wall time and peak memory.
 
     python benchmarks/scoring.py            the two comparisons
-    python benchmarks/scoring.py --large    also a run of 20 million lines, this project alone
+    python benchmarks/scoring.py --large    also a run of 20 million lines, by this project alone
 
 The peer is a plain script that parses the same files with Python and calls pytrec_eval, as most people do.
 """
@@ -20,12 +20,12 @@ import numpy as np
 PEER = """
 import sys, pytrec_eval
 def read(path, value, column):
-    found = {}
+    table = {}
     with open(path) as file:
         for line in file:
             parts = line.split()
-            found.setdefault(parts[0], {})[parts[2]] = value(parts[column])
-    return found
+            table.setdefault(parts[0], {})[parts[2]] = value(parts[column])
+    return table
 qrels = read(sys.argv[1], int, 3)
 evaluator = pytrec_eval.RelevanceEvaluator(qrels, {"ndcg_cut.10,100"})
 for path in sys.argv[2:]:
@@ -35,9 +35,9 @@ for path in sys.argv[2:]:
 
 
 def make(folder: Path, runs: int, topics: int, depth: int) -> tuple[Path, list[Path]]:
-    """Files of the wanted shape: sorted runs, 50 judged documents a topic.
+    """Files of the given size: sorted runs, 50 judged documents per topic.
 
-    Scores have four decimals: trec_eval compares scores as float32, and with more it would see ties that are none.
+    Scores have four decimals, because trec_eval compares scores as float32 and would see more ties with more decimals.
     """
     rng = np.random.default_rng(7)
     qrels, paths = folder / "q.qrels", [folder / f"r{i:03}.run" for i in range(runs)]
@@ -76,7 +76,7 @@ def measure(command: list[str]) -> tuple[float, float, str]:
 
 
 def compare(name: str, runs: int, topics: int, depth: int) -> None:
-    """Time both on the same files, and make sure that they say the same."""
+    """Time both on the same files, and check that their values are equal."""
     with tempfile.TemporaryDirectory() as folder:
         qrels, paths = make(Path(folder), runs, topics, depth)
         size = sum(path.stat().st_size for path in paths) / 1e6

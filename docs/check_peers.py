@@ -1,7 +1,7 @@
-"""What other tools print for the same tiny inputs: the facts behind docs/peers.md.
+"""Compare with other tools on the same tiny inputs: the facts behind docs/peers.md.
 
-    python docs/check_peers.py            ask every tool that is installed, and print its answers
-    python docs/check_peers.py --update   put them on the page, if all of them are installed
+    python docs/check_peers.py            run every installed tool and print its answers
+    python docs/check_peers.py --update   put the answers on the page, if all tools are installed
 
 The tools are optional: pip install pytrec_eval-terrier ir-measures ranx pyNTCIREVAL FairRankTune
 """
@@ -70,12 +70,12 @@ def fairevals(qrels: Judged, run: Judged, measure: str) -> float:
 
 
 def pytrec_eval(qrels: Judged, run: Judged, measure: str) -> float:
-    """The mean over what trec_eval computes, without its option -c."""
+    """The mean that trec_eval computes without its option -c."""
     import pytrec_eval as tool
 
     name = {"RR": "recip_rank", "nDCG@10": "ndcg_cut_10"}[measure]
-    found = tool.RelevanceEvaluator(qrels, {name}).evaluate(run)
-    return sum(values[name] for values in found.values()) / len(found)
+    results = tool.RelevanceEvaluator(qrels, {name}).evaluate(run)
+    return sum(values[name] for values in results.values()) / len(results)
 
 
 def ir_measures(qrels: Judged, run: Judged, measure: str) -> float:
@@ -95,7 +95,7 @@ def ranx(qrels: Judged, run: Judged, measure: str) -> float:
 
 
 def ntcireval(qrels: Judged, run: Judged, measure: str, gains: Callable[[int], int] = int) -> float:
-    """The mean over topics that pyNTCIREVAL computes, which knows the order of lines only."""
+    """The mean over topics that pyNTCIREVAL computes; it ranks by the order of lines."""
     from pyNTCIREVAL import Labeler, metrics
 
     values = []
@@ -130,16 +130,16 @@ PEERS: dict[str, tuple[str, Callable[..., float]]] = {
 
 
 def installed(peer: str) -> bool:
-    """Whether the tool can be asked."""
+    """Whether the tool is installed."""
     return importlib.util.find_spec(peer.split(",")[0]) is not None
 
 
 def answers(peer: str) -> Iterator[str]:
-    """A line for each case: what the tool prints, or that it has no such measure, or how it refuses."""
+    """One line per case: the value, "none" if the tool has no such measure, or the error that it raises."""
     _, ask = PEERS[peer]
     for label, qrels, run, measure in CASES:
         if peer.endswith("2^g-1") and not label.startswith("grades"):
-            continue  # gains change nothing there
+            continue  # the gains make no difference there
         try:
             with contextlib.redirect_stderr(io.StringIO()):
                 answer = f"{ask(qrels, run, measure):.4f}"
@@ -164,7 +164,7 @@ def fairranktune() -> Iterator[str]:
     for frame in twice:
         frame.columns = [0, 1]
     ratio = "MinMaxRatio"
-    found = {
+    values = {
         "EXP, ratio": tool.EXP(ranking, GROUP_OF, ratio)[0],
         "EXPU, ratio": tool.EXPU(ranking, GROUP_OF, half, ratio)[0],
         "ERBP, ratio": tool.ERBP(ranking, GROUP_OF, 0.8, ratio)[0],
@@ -172,7 +172,7 @@ def fairranktune() -> Iterator[str]:
         "IAA": tool.IAA(ranking, half),
         "IAA of that ranking and its reverse": tool.IAA(*twice),
     }
-    for name, value in found.items():
+    for name, value in values.items():
         yield f"FairRankTune: {name}: {float(value):.4f}"
 
 
@@ -191,7 +191,7 @@ def trec_fair() -> Iterator[str]:
 
 
 def ours() -> Iterator[str]:
-    """This package's measures that come nearest to the two above."""
+    """This package's measures that are closest to the two above."""
     import math
 
     import fairevals as fe
@@ -215,8 +215,8 @@ def ours() -> Iterator[str]:
 
 
 def everything() -> list[str]:
-    """All lines, of all tools that are installed."""
-    logging.disable()  # some tools say at length what they refuse
+    """All lines of all installed tools."""
+    logging.disable()  # some tools log a lot before they fail
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -228,14 +228,14 @@ def everything() -> list[str]:
 
 
 def versions() -> str:
-    """Which versions answer, in one line; "?" for a tool that is not installed."""
+    """The versions of the tools in one line; "?" for a tool that is not installed."""
     names = {name: package for name, (package, _) in PEERS.items() if "," not in name}
     tools = {**names, "FairRankTune": "FairRankTune"}
     return ", ".join(f"{package} {version(package) if installed(n) else '?'}" for n, package in tools.items())
 
 
 def main(arguments: list[str]) -> int:
-    """Print the facts, or put them on the page."""
+    """Print the answers, or put them on the page."""
     text = "".join(f"{line}\n" for line in (versions(), "", *everything()))
     if "--update" not in arguments:
         sys.stdout.write(text)

@@ -1,10 +1,10 @@
-"""The commands in the README and the docs, run for real.
+"""Run the commands in the README and the docs.
 
-    python docs/console.py README.md docs/*.md            say where the printed output is not what the command prints
-    python docs/console.py --update README.md docs/*.md   put in what it prints
+    python docs/console.py README.md docs/*.md            list the pages whose outputs are out of date
+    python docs/console.py --update README.md docs/*.md   update them
 
-A block that begins with ```console holds `$ command` lines, each followed by its output (standard error too). All
-blocks of a page run in one shell's folder, one after the other, beside copies of `runs/` and `qrels/`.
+A block that begins with ```console has `$ command` lines, each followed by its output, standard error included. All
+blocks of a page run one after the other in one folder, beside copies of `runs/` and `qrels/`.
 """
 
 from __future__ import annotations
@@ -22,22 +22,22 @@ BLOCK = re.compile(r"^```console\n(.*?)^```$", re.S | re.M)
 
 
 def commands(block: str) -> list[str]:
-    """The commands of a block; a line that ends in a backslash or opens a here-document goes on."""
-    found: list[str] = []
+    """The commands of a block; a command continues after a backslash and until the end of a here-document."""
+    lines: list[str] = []
     until = ""
     for line in block.splitlines():
-        if until or (found and found[-1].endswith("\\")):
-            found[-1] += "\n" + line
+        if until or (lines and lines[-1].endswith("\\")):
+            lines[-1] += "\n" + line
             until = "" if line == until else until
         elif line.startswith("$ "):
-            found.append(line[2:])
+            lines.append(line[2:])
             here = re.search(r"<<'?(\w+)'?", line)
             until = here[1] if here else ""
-    return found
+    return lines
 
 
 def run(command: str, folder: Path) -> str:
-    """What a person would see."""
+    """The output of a command, standard error included."""
     env = {
         **os.environ,
         "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",

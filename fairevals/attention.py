@@ -1,7 +1,7 @@
 """Attention: how much of a user's attention each rank gets.
 
-An attention model gives the weight ``v_k`` of rank ``k``; a document's exposure is the expected weight of the
-rank it is shown at. Write a model as text wherever one is asked for:
+An attention model gives the weight ``v_k`` of rank ``k``; a document's exposure is the expected weight of its
+rank. A model can be given as text everywhere:
 
 ==================  =====================================  ===================================================
 text                weight of rank k                       from
@@ -10,10 +10,10 @@ text                weight of rank k                       from
 ``trecfair``        1 / log2(max(k, 2))                    TREC Fair Ranking 2021 and 2022
 ``rbp(p)``          p^(k−1)                                Moffat & Zobel 2008, not normalised
 ``reciprocal``      1 / k                                  ERR's and RR's discount
-``uniform``         1                                      every rank is seen
+``uniform``         1                                      every rank gets the same attention
 ``geometric(p)``    p (1 − p)^(k−1)                        Sapiezynski et al. 2019; sums to 1
 ``cascade(p,u)``    p^(k−1) Π_{j<k} (1 − u [g_j > 0])      Diaz et al. 2020; depends on the grades shown above
-``[1, 0.5, …]``     the numbers, 0 beyond their end        you
+``[1, 0.5, …]``     the numbers, 0 beyond their end        any weights of your own
 ==================  =====================================  ===================================================
 
 >>> parse_attention("rbp(p=0.5)").weights(4)
@@ -29,31 +29,17 @@ import re
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
-from typing import Any, ClassVar, TypeAlias
+from typing import ClassVar, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from fairevals.typing import Floats
 
-__all__ = [
-    "Attention",
-    "AttentionLike",
-    "Cascade",
-    "Geometric",
-    "Log2",
-    "Rbp",
-    "Reciprocal",
-    "TrecFair",
-    "Uniform",
-    "Weights",
-    "parse_attention",
-]
-
 
 @dataclass(frozen=True)
 class Attention(ABC):
-    """Base of the attention models: a hashable value whose ``str`` is the text that parses back to it.
+    """Base of the attention models: hashable, and its ``str`` is the text that parses back to it.
 
     >>> parse_attention(str(Geometric(0.25))) == Geometric(0.25)
     True
@@ -62,17 +48,29 @@ class Attention(ABC):
     name: ClassVar[str]
     looks_at_grades: ClassVar[bool] = False
     # The rank from which v_k, v_{k+1}, … is completely monotone (a mixture of geometric sequences), None if
-    # it is not known to be. Exact exposure needs far fewer quadrature nodes for such weights.
+    # that is not known. Exact exposure needs far fewer quadrature nodes for such weights.
     monotone_from: ClassVar[int | None] = None
 
-    @abstractmethod
+    def __post_init__(self) -> None:
+        for field in fields(self):
+            value = getattr(self, field.name)
+            if not 0 <= value <= 1:
+                raise ValueError(f"{self.name}: {field.name} must lie between 0 and 1, got {value}")
+
     def weights(self, k: int) -> Floats:
-        """Weights of ranks 1..k, shape ``(k,)``."""
+        """Weights of ranks 1..k, shape ``(k,)``. Raises ValueError if they depend on grades (`Cascade`)."""
+        if k < 0:
+            raise ValueError(f"the number of ranks must not be negative, got {k}")
+        return self._at(np.arange(1, k + 1, dtype=np.float64))
+
+    @abstractmethod
+    def _at(self, ranks: Floats) -> Floats:
+        """Weights of ``ranks``, which are 1..k."""
 
     def weights_given(self, grades: ArrayLike) -> Floats:
         """Weights of the ranks of lists whose documents have these grades, shape of ``grades`` (…, k).
 
-        Only `Cascade` looks at the grades; the others repeat ``weights(k)``.
+        Only `Cascade` depends on the grades; the others repeat ``weights(k)``.
 
         >>> Reciprocal().weights_given([[2, 0], [0, 1]])
         array([[1. , 0.5],
@@ -82,7 +80,7 @@ class Attention(ABC):
         return np.broadcast_to(self.weights(shape[-1]), shape).copy()
 
     def __str__(self) -> str:
-        parameters = ",".join(repr(getattr(self, field.name)) for field in fields(self))
+        parameters = ",".join(repr(float(getattr(self, field.name))) for field in fields(self))
         return f"{self.name}({parameters})" if parameters else self.name
 
 
@@ -100,9 +98,8 @@ class Log2(Attention):
     name: ClassVar[str] = "log2"
     monotone_from: ClassVar[int | None] = 1
 
-    def weights(self, k: int) -> Floats:
-        """Weights of ranks 1..k."""
-        return 1.0 / np.log2(1.0 + _ranks(k))
+    def _at(self, ranks: Floats) -> Floats:
+        return 1.0 / np.log2(1.0 + ranks)
 
 
 @dataclass(frozen=True)
@@ -116,16 +113,15 @@ class TrecFair(Attention):
     name: ClassVar[str] = "trecfair"
     monotone_from: ClassVar[int | None] = 2
 
-    def weights(self, k: int) -> Floats:
-        """Weights of ranks 1..k."""
-        return 1.0 / np.log2(np.maximum(_ranks(k), 2.0))
+    def _at(self, ranks: Floats) -> Floats:
+        return 1.0 / np.log2(np.maximum(ranks, 2.0))
 
 
 @dataclass(frozen=True)
 class Rbp(Attention):
-    """``v_k = p^(k−1)``: a user goes on to the next rank with probability ``p`` (Moffat & Zobel 2008).
+    """``v_k = p^(k−1)``: a user continues to the next rank with probability ``p`` (Moffat & Zobel 2008).
 
-    The weights are the probabilities of seeing a rank; rank-biased precision's factor 1 − p is left out.
+    The weights are the probabilities of seeing a rank, without rank-biased precision's factor 1 − p.
 
     >>> Rbp(0.5).weights(3)
     array([1.  , 0.5 , 0.25])
@@ -135,12 +131,8 @@ class Rbp(Attention):
     name: ClassVar[str] = "rbp"
     monotone_from: ClassVar[int | None] = 1
 
-    def __post_init__(self) -> None:
-        _check_share(self.name, "p", self.p)
-
-    def weights(self, k: int) -> Floats:
-        """Weights of ranks 1..k."""
-        return np.float64(self.p) ** (_ranks(k) - 1.0)
+    def _at(self, ranks: Floats) -> Floats:
+        return np.float64(self.p) ** (ranks - 1.0)
 
 
 @dataclass(frozen=True)
@@ -154,9 +146,8 @@ class Reciprocal(Attention):
     name: ClassVar[str] = "reciprocal"
     monotone_from: ClassVar[int | None] = 1
 
-    def weights(self, k: int) -> Floats:
-        """Weights of ranks 1..k."""
-        return 1.0 / _ranks(k)
+    def _at(self, ranks: Floats) -> Floats:
+        return 1.0 / ranks
 
 
 @dataclass(frozen=True)
@@ -170,9 +161,8 @@ class Uniform(Attention):
     name: ClassVar[str] = "uniform"
     monotone_from: ClassVar[int | None] = 1
 
-    def weights(self, k: int) -> Floats:
-        """Weights of ranks 1..k."""
-        return np.ones_like(_ranks(k))
+    def _at(self, ranks: Floats) -> Floats:
+        return np.ones_like(ranks)
 
 
 @dataclass(frozen=True)
@@ -188,21 +178,20 @@ class Geometric(Attention):
     monotone_from: ClassVar[int | None] = 1
 
     def __post_init__(self) -> None:
-        _check_share(self.name, "p", self.p)
+        super().__post_init__()
         if self.p == 0:
             raise ValueError("geometric(p): p must be above 0, or no rank would be seen")
 
-    def weights(self, k: int) -> Floats:
-        """Weights of ranks 1..k."""
-        return self.p * np.float64(1.0 - self.p) ** (_ranks(k) - 1.0)
+    def _at(self, ranks: Floats) -> Floats:
+        return self.p * np.float64(1.0 - self.p) ** (ranks - 1.0)
 
 
 @dataclass(frozen=True)
 class Cascade(Attention):
-    """``v_k = p^(k−1) Π_{j<k} (1 − u [g_j > 0])``: patience ``p``, and who is satisfied stops.
+    """``v_k = p^(k−1) Π_{j<k} (1 − u [g_j > 0])``: patience ``p``, and satisfied users stop.
 
-    Each relevant document (grade above 0) satisfies a user with probability ``u`` (Diaz et al. 2020). By
-    default ``p`` is that of `Rbp`, which is ``cascade(p,0)``, and half the users are satisfied.
+    Each relevant document (grade above 0) satisfies a user with probability ``u`` (Diaz et al. 2020).
+    ``cascade(p,0)`` is ``rbp(p)``.
 
     >>> Cascade(0.9, 0.5).weights_given([0, 1, 0, 2]).round(5)
     array([1.    , 0.9   , 0.405 , 0.3645])
@@ -213,15 +202,10 @@ class Cascade(Attention):
     name: ClassVar[str] = "cascade"
     looks_at_grades: ClassVar[bool] = True
 
-    def __post_init__(self) -> None:
-        _check_share(self.name, "p", self.p)
-        _check_share(self.name, "u", self.u)
-
-    def weights(self, k: int) -> Floats:
-        """Raise ValueError: the weight of a rank depends on the grades above it, see `weights_given`."""
+    def _at(self, ranks: Floats) -> Floats:
         raise ValueError(
             f"the attention {self} depends on the grades of the documents ranked above: "
-            "its weights are known for a given ranking only (weights_given)"
+            "its weights are known only for a given ranking (weights_given)"
         )
 
     def weights_given(self, grades: ArrayLike) -> Floats:
@@ -229,7 +213,7 @@ class Cascade(Attention):
         stays = np.where(np.asarray(grades) > 0, 1.0 - self.u, 1.0)
         unsatisfied = np.ones_like(stays)
         np.cumprod(stays[..., :-1], axis=-1, out=unsatisfied[..., 1:])
-        return np.float64(self.p) ** (_ranks(stays.shape[-1]) - 1.0) * unsatisfied
+        return Rbp(self.p).weights(stays.shape[-1]) * unsatisfied
 
 
 @dataclass(frozen=True)
@@ -249,15 +233,14 @@ class Weights(Attention):
         if not all(math.isfinite(number) and number >= 0 for number in self.numbers):
             raise ValueError(f"attention weights must be finite and not negative, got {list(self.numbers)}")
 
-    def weights(self, k: int) -> Floats:
-        """Weights of ranks 1..k."""
-        weights = np.zeros_like(_ranks(k))
-        given = self.numbers[:k]
+    def _at(self, ranks: Floats) -> Floats:
+        weights = np.zeros_like(ranks)
+        given = self.numbers[: len(ranks)]
         weights[: len(given)] = given
         return weights
 
     def __str__(self) -> str:
-        return str(list(self.numbers))
+        return str([float(number) for number in self.numbers])
 
 
 _MODELS: dict[str, type[Attention]] = {
@@ -266,10 +249,10 @@ _MODELS: dict[str, type[Attention]] = {
 
 
 def parse_attention(attention: AttentionLike) -> Attention:
-    """Read an attention model from its text, a sequence of numbers, or a model (returned as it is).
+    """The attention model for its text, for a sequence of numbers, or for a model (returned unchanged).
 
-    Parameters are given by position or by name and default as the model's class says. Raises ValueError,
-    saying what was given and what is known, for anything else.
+    Parameters can be given by position or by name; their defaults are those of the model's class. Anything
+    else raises a ValueError.
 
     >>> parse_attention("cascade(0.9, u=0.3)")
     Cascade(p=0.9, u=0.3)
@@ -327,14 +310,3 @@ def _signature(model: type[Attention]) -> str:
 
 def _known() -> str:
     return ", ".join(_signature(model) for model in _MODELS.values()) + ", or a list of numbers"
-
-
-def _check_share(model: str, name: str, value: Any) -> None:
-    if not 0 <= value <= 1:
-        raise ValueError(f"{model}: {name} must lie between 0 and 1, got {value}")
-
-
-def _ranks(k: int) -> Floats:
-    if k < 0:
-        raise ValueError(f"the number of ranks must not be negative, got {k}")
-    return np.arange(1, k + 1, dtype=np.float64)

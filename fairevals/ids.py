@@ -1,10 +1,10 @@
-"""Columns of identifiers (topics, documents) as bytes in one buffer: hashed, compared and found without Python strings.
+"""Columns of identifiers (topics, documents) as bytes in one buffer, hashed and compared without Python strings.
 
-A run of millions of lines has millions of document ids. As Python strings they would cost most of the time and
-memory of scoring, though only a few are ever looked at: those that tie, those that are judged, those that are
-printed. So they stay where the file has them until one is needed.
+A run of millions of lines has millions of document ids. As Python strings they would take most of the time and
+memory of scoring, but only a few are needed as text: tied, judged and printed ones. So the bytes stay in the
+buffer of the file until then.
 
-Hashes only find candidates; equality is always decided on the bytes, so no collision can change a result.
+Hashes only select candidates; equality is always decided by the bytes, so collisions cannot change a result.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ import numpy as np
 from fairevals.typing import Array, Bools, Bytes, Ints, Words
 
 PAD_FRONT, PAD_BACK = 16, 8
-"""Bytes that every buffer has to spare at its ends, so that words can be loaded without looking at borders."""
+"""Spare bytes at the ends of every buffer, so that words can be loaded without checking the borders."""
 
 _LONG = 512
-"""Ids of more bytes are looked at one by one: few have them, and all others would wait at every word."""
+"""Longer ids (in bytes) are rare and are handled one by one, so that they do not slow down all others."""
 
 _MASKS = np.array([(1 << (8 * n)) - 1 for n in range(9)], dtype=np.uint64)
 _ODD = np.uint64(0x9E3779B97F4A7C15)
@@ -30,7 +30,7 @@ _HALF = np.uint64(32)
 
 
 def padded_buffer(data: bytes) -> Bytes:
-    """The bytes as an array with the spare room that `Ids` and number parsing need."""
+    """The bytes as an array with the spare bytes that `Ids` and number parsing need."""
     return np.frombuffer(b"\0" * PAD_FRONT + data + b"\0" * PAD_BACK, dtype=np.uint8)
 
 
@@ -51,7 +51,7 @@ def mix(words: Words) -> Words:
 
 @dataclass(frozen=True)
 class Ids:
-    """A column of byte strings: `buffer[start : start + length]` each. None of them holds a NUL byte.
+    """A column of byte strings, each `buffer[start : start + length]` and without NUL bytes.
 
     >>> ids = Ids.of(["m-okafor", "j-lindqvist"])
     >>> ids.texts(), len(ids)
@@ -87,7 +87,7 @@ class Ids:
         return Ids(self.buffer, self.start[rows], self.length[rows])
 
     def compact(self) -> Ids:
-        """The same column in a buffer of its own that holds nothing else."""
+        """The same column in its own buffer, which contains nothing else."""
         ends = np.cumsum(self.length)
         total = int(ends[-1]) if len(self) else 0
         source = np.repeat(self.start - (ends - self.length), self.length) + np.arange(total)
@@ -132,28 +132,27 @@ class Ids:
     def equals(self, rows: Array, other: Ids, other_rows: Array) -> Bools:
         """Whether each id of `rows` has the same bytes as the one of `other` at `other_rows`."""
         mine, theirs = self.take(rows), other.take(other_rows)
-        same = mine.length == theirs.length
+        same: Bools = mine.length == theirs.length
         longest = int(mine.length[same].max(initial=0))
         for number in range((min(longest, _LONG) + 7) // 8):
             left = np.flatnonzero(same & (mine.length > 8 * number))
             same[left] = mine._word(number, left) == theirs._word(number, left)
         for row in np.flatnonzero(same & (mine.length > _LONG)).tolist():
             same[row] = mine._bytes(row) == theirs._bytes(row)
-        found: Bools = same
-        return found
+        return same
 
     def repeats(self) -> Bools:
-        """Whether each id is the same as the one before it (the first is not)."""
+        """Whether each id equals the one before it (the first does not)."""
         same = np.zeros(len(self), dtype=bool)
         if len(self) > 1:
             same[1:] = self.equals(slice(1, None), self, slice(None, -1))  # type: ignore[arg-type]
         return same
 
     def ranks(self) -> Ints:
-        """The place of each id in ascending byte order; equal ids have equal ranks."""
+        """The position of each id in ascending byte order; equal ids have equal ranks."""
         longest = int(self.length.max(initial=0))
         columns = max(1, (longest + 7) // 8)
-        if columns * len(self) > 1 << 24:  # one absurdly long id must not blow up a matrix of all
+        if columns * len(self) > 1 << 24:  # one very long id must not make a huge matrix
             keys: Array = np.array([text.encode() for text in self.texts()], dtype=object)
         else:
             words = np.stack([self._word(number) for number in range(columns)], axis=1).astype("<u8")
@@ -167,26 +166,26 @@ class Ids:
 
 
 def numbered(column: Ids, known: dict[str, int]) -> Ints:
-    """The number of each id in `known`, which is given a number for every id that it has not.
+    """The number of each id in `known`; new ids are added to it with the next numbers.
 
-    Equal ids mostly stand together, so only the first of each stretch becomes a string.
+    Equal ids are mostly neighbours, so only the first of each stretch becomes a string.
 
     >>> known = {"R1": 0}
     >>> numbered(Ids.of(["R2", "R2", "R1"]), known), known
     (array([1, 1, 0]), {'R1': 0, 'R2': 1})
     """
     starts = np.flatnonzero(~column.repeats())
-    found = [known.setdefault(text, len(known)) for text in column.take(starts).texts()]
-    return np.repeat(np.array(found, dtype=np.int64), np.diff(starts, append=len(column)))
+    numbers = [known.setdefault(text, len(known)) for text in column.take(starts).texts()]
+    return np.repeat(np.array(numbers, dtype=np.int64), np.diff(starts, append=len(column)))
 
 
 def keys(docs: Ids, topic: Ints) -> Words:
-    """One word for each (topic number, document)."""
+    """A 64-bit hash of each (topic number, document)."""
     return mix(docs.hashes() ^ mix((topic.astype(np.uint64) + np.uint64(1)) * _ODD))
 
 
 class Index:
-    """Finds rows by (topic number, document); rows are unique.
+    """Finds rows by (topic number, document).
 
     >>> index = Index(np.array([0, 0, 1]), Ids.of(["a", "b", "a"]))
     >>> index.find(np.array([1, 1, 0]), Ids.of(["a", "b", "b"]))
@@ -195,46 +194,45 @@ class Index:
 
     def __init__(self, topic: Ints, docs: Ids) -> None:
         self.topic, self.docs = topic, docs
-        found = keys(docs, topic)
-        self._order = np.argsort(found, kind="stable")
-        self._sorted = found[self._order]
-        # How many rows share a key, at most: 1 but for a collision of hashes or an id that stands twice.
+        hashes = keys(docs, topic)
+        self._order = np.argsort(hashes, kind="stable")
+        self._sorted = hashes[self._order]
+        # The largest number of rows with one hash: 1 unless hashes collide or an id occurs twice.
+        self._max_shared = 1
         ties = np.flatnonzero(self._sorted[1:] == self._sorted[:-1])
-        self._most = (
-            1
-            if ties.size == 0
-            else 1 + int(np.diff(np.flatnonzero(np.diff(ties, prepend=-2) != 1), append=ties.size).max())
-        )
+        if ties.size:
+            stretches = np.flatnonzero(np.diff(ties, prepend=-2) != 1)
+            self._max_shared += int(np.diff(stretches, append=ties.size).max())
 
     def find(self, topic: Ints, docs: Ids) -> Ints:
         """The row of each (topic, document), −1 where there is none."""
         wanted = keys(docs, topic)
         first = np.searchsorted(self._sorted, wanted)
         rows = np.full(len(docs), -1, dtype=np.int64)
-        for step in range(self._most):
-            open_ = np.flatnonzero((rows < 0) & (first + step < self._sorted.size))
-            open_ = open_[self._sorted[first[open_] + step] == wanted[open_]]
-            candidates = self._order[first[open_] + step]
-            right = (self.topic[candidates] == topic[open_]) & self.docs.equals(candidates, docs, open_)
-            rows[open_[right]] = candidates[right]
+        for step in range(self._max_shared):
+            pending = np.flatnonzero((rows < 0) & (first + step < self._sorted.size))
+            pending = pending[self._sorted[first[pending] + step] == wanted[pending]]
+            candidates = self._order[first[pending] + step]
+            equal = (self.topic[candidates] == topic[pending]) & self.docs.equals(candidates, docs, pending)
+            rows[pending[equal]] = candidates[equal]
         return rows
 
     def duplicates(self) -> Ints:
-        """Rows that stand for the same (topic, document) as an earlier row."""
+        """Rows with the same (topic, document) as an earlier row."""
         return repeated(self.topic, self.docs, self._sorted, self._order)
 
 
 def repeated(topic: Ints, docs: Ids, sorted_keys: Words, order: Ints) -> Ints:
-    """Rows, ascending, whose (topic, document) stands in an earlier row too."""
+    """Rows, ascending, whose (topic, document) also occurs in an earlier row."""
     suspects = np.flatnonzero(sorted_keys[1:] == sorted_keys[:-1])
     if suspects.size == 0:
         return suspects
     rows = np.sort(np.unique(np.concatenate([order[suspects], order[suspects + 1]])))
     seen: set[tuple[int, str]] = set()
-    found = []
+    repeats = []
     for row in rows.tolist():
         name = (int(topic[row]), docs.text(row))
         if name in seen:
-            found.append(row)
+            repeats.append(row)
         seen.add(name)
-    return np.array(found, dtype=np.int64)
+    return np.array(repeats, dtype=np.int64)

@@ -1,10 +1,10 @@
-"""Fuzzes the readers: whatever bytes they get, they return or raise a `FairevalsError`, and do so soon.
+"""Fuzz the readers: for any bytes they must return or raise a `FairevalsError` within a few seconds.
 
     python fuzz/readers.py -max_total_time=60
 
-With atheris installed (`pip install 'fairevals[fuzz]'`) the bytes are led by coverage, and all options of libFuzzer
-work; without it valid files are mutated at random, the same way for the same `-seed=N`. A failing input is written to
-`crash-…` in the working folder, and given as an argument it is run again.
+With atheris installed (`pip install 'fairevals[fuzz]'`) coverage guides the bytes, and all options of libFuzzer work.
+Without it, valid files are mutated at random, reproducibly for the same `-seed=N`. A failing input is written to
+`crash-…` in the working folder; give that file as an argument to run it again.
 """
 
 from __future__ import annotations
@@ -33,20 +33,20 @@ with atheris.instrument_imports(include=["fairevals", "tomllib"]) if atheris els
     from fairevals.collection.run import Run
     from fairevals.derive import derive, read_annotations
     from fairevals.errors import FairevalsError, InputWarning
-    from fairevals.io import qrels as qrels_files
-    from fairevals.io import runs as run_files
     from fairevals.io.check import Rules, check_run
     from fairevals.io.letor import read_letor
+    from fairevals.io.memberships import read_target_file
+    from fairevals.io.qrels import read_qrels_columns
+    from fairevals.io.runs import read_run_columns
     from fairevals.io.streams import Source
-    from fairevals.io.targets import read_target_file
     from fairevals.io.task import AttributeSpec, Task, read_task
 
 SLOW = 10.0
-"""Seconds after which an input counts as a hang."""
+"""An input that takes longer, in seconds, counts as a hang."""
 
 FOLDER = tempfile.TemporaryDirectory(prefix="fairevals-fuzz-")
 FILE = Path(FOLDER.name) / "file"
-QRELS = Qrels.of(qrels_files.read_columns(Source.of(b"q1 0 a 2\nq1 0 b 0\nq2 0 a 1\n", "qrels")))
+QRELS = Qrels.of(read_qrels_columns(Source.of(b"q1 0 a 2\nq1 0 b 0\nq2 0 a 1\n", "qrels")))
 GROUPS = ("she", "he")
 
 
@@ -54,7 +54,7 @@ def _run(data: bytes) -> None:
     for name in ("x.run", "x.csv"):
         for samples in (False, True):
             with contextlib.suppress(FairevalsError):
-                Run.of(run_files.read_columns(Source.of(data, name), samples=samples, depth=2))
+                Run.of(read_run_columns(Source.of(data, name), samples=samples, depth=2))
 
 
 def _check(data: bytes) -> None:
@@ -63,7 +63,7 @@ def _check(data: bytes) -> None:
 
 
 def _qrels(data: bytes) -> None:
-    Qrels.of(qrels_files.read_columns(Source.of(data, "x.qrels")))
+    Qrels.of(read_qrels_columns(Source.of(data, "x.qrels")))
 
 
 def _memberships(data: bytes) -> None:
@@ -99,7 +99,7 @@ TARGETS: tuple[tuple[Callable[[bytes], None], bytes], ...] = (
     (_qrels, b"q1 0 a 2\nq1 0 b 0\nq2 0 a -1\n"),
     (_qrels, b"q1 a L2\nq2 b L0\n"),
     (_memberships, b"q1 a 0.5 0.5\nq1 b 1 0\n"),
-    (_memberships, b"topic,doc,group,weight\nq1,a,she,1\nq1,b,he,0.5\n"),
+    (_memberships, b"topic,doc,group,weight\nq1,a,she,1\nq1,b,he,0.5\nq1,b,she,0.5\n"),
     (
         _task,
         b'name = "x"\nmax_grade = 2\n[attributes.SEX]\ngroups = ["she", "he"]\ntarget = {"*" = [0.5, 0.5]}\n',
@@ -109,7 +109,7 @@ TARGETS: tuple[tuple[Callable[[bytes], None], bytes], ...] = (
     (_annotations, b"topic\tdoc\tentity\tannotator\tSEX\nq1\ta\te\tx\tshe\nq1\tb\t\tx\t\n"),
     (_letor, b"2 qid:q1 1:0.5 3:1e-2 # docid = a\n0 qid:q1 2:1\n"),
 )
-"""What reads, and a file that it reads well; the first byte of an input says which."""
+"""A reader and a file that it accepts; the first byte of an input selects the reader."""
 
 PIECES = (
     *(
@@ -148,7 +148,7 @@ PIECES = (
 
 
 def one_input(data: bytes) -> None:
-    """Read one input; raises where a reader fails in a way that it must not."""
+    """Read one input; raises if a reader fails in a way that it must not."""
     if not data:
         return
     began = time.monotonic()
@@ -167,7 +167,7 @@ def seeds() -> list[bytes]:
 
 
 def mutated(data: bytes, turn: random.Random) -> bytes:
-    """A few changes of an input, never of its first byte."""
+    """The input with a few random changes, none of them in its first byte."""
     changed = bytearray(data)
     for _ in range(turn.randint(1, 5)):
         at, size = turn.randint(1, len(changed)), turn.randint(0, 8)
@@ -188,7 +188,7 @@ def mutated(data: bytes, turn: random.Random) -> bytes:
 
 
 def at_random(seconds: float, seed: int) -> int:
-    """Mutate and read until the time is over; 1 if something failed."""
+    """Mutate and read until the time is over; returns 1 if an input failed."""
     turn, known = random.Random(seed), seeds()
     executions, stop = 0, time.monotonic() + seconds
     while time.monotonic() < stop:
@@ -207,10 +207,10 @@ def at_random(seconds: float, seed: int) -> int:
 
 
 def main() -> int:
-    """Fuzz, or run the given files again."""
+    """Fuzz, or run the given files."""
     options = dict(word[1:].split("=", 1) for word in sys.argv[1:] if word.startswith("-") and "=" in word)
     files = [Path(word) for word in sys.argv[1:] if Path(word).is_file()]
-    for number, data in enumerate(seeds()):  # the seeds must be fine, or nothing is fuzzed
+    for number, data in enumerate(seeds()):  # the seeds must be valid
         TARGETS[number][0](data[1:])
     if files:
         for path in files:

@@ -1,4 +1,4 @@
-"""Attention models: worked values, parsing there and back, and what is refused."""
+"""Attention models: worked values, parsing and printing, and errors."""
 
 import numpy as np
 import pytest
@@ -56,6 +56,25 @@ def test_weights_of_the_first_ranks(text, weights):
 def test_text_parses_back(model):
     assert parse_attention(str(model)) == model
     assert parse_attention(model) is model
+    assert len({model, parse_attention(str(model))}) == 1  # equal models have equal hashes
+
+
+def test_every_form_gives_the_same_model():
+    for forms in (
+        [
+            "[1, 0.5]",
+            [1, 0.5],
+            (1.0, 0.5),
+            np.array([1, 0.5]),
+            Weights((np.float64(1), 0.5)),
+            Weights((1, 0.5)),
+        ],
+        ["rbp(0.9)", "rbp(p=0.9)", Rbp(0.9), Rbp(np.float64(0.9))],
+        ["log2", " log2 ", "log2()", Log2()],
+    ):
+        assert len({parse_attention(form) for form in forms}) == 1
+        assert len({str(parse_attention(form)) for form in forms}) == 1
+        assert {parse_attention(str(parse_attention(form))) for form in forms} == {parse_attention(forms[0])}
 
 
 @given(MODELS, st.integers(0, 12), st.integers(0, 12))
@@ -112,7 +131,7 @@ def test_monotone_from_is_true_of_the_weights(count):
         (None, "unknown attention None"),
     ],
 )
-def test_what_is_not_known_is_refused_with_a_reason(wrong, message):
+def test_wrong_models_are_errors_with_a_reason(wrong, message):
     with pytest.raises(ValueError, match=message):
         parse_attention(wrong)
 

@@ -12,7 +12,7 @@ import threading
 
 import pytest
 
-from fairevals.cli.main import COMMANDS, main
+from fairevals.cli.main import COMMANDS, main, make_parser, with_options
 
 QRELS = "q1 0 a 1\nq1 0 b 0\nq1 0 c 2\nq2 0 a 1\nq3 0 a 0\n"
 GOOD = "q1 Q0 c 1 3.0 good\nq1 Q0 a 2 2.0 good\nq1 Q0 b 3 1.0 good\nq2 Q0 a 1 1.0 good\nq3 Q0 b 1 1.0 good\n"
@@ -312,6 +312,15 @@ class TestErrors:
         assert "BrokenPipe" not in found.stderr
         assert found.returncode == 0
 
+    def test_a_library_message_gets_the_option(self, fairevals, folder):
+        (folder / "full").mkdir()
+        (folder / "full" / "x").touch()
+        code, _, err = fairevals("report", "--qrels", "my.qrels", "good.run", "-o", "full")
+        assert code == 2
+        assert "--force" in err
+        assert with_options("draw more samples") == "draw more samples (option --samples)"
+        assert with_options("reinforce the order") == "reinforce the order"
+
 
 class TestHelp:
     @pytest.mark.parametrize("command", COMMANDS)
@@ -323,6 +332,11 @@ class TestHelp:
         assert f"usage: fairevals {command}" in out
         example = out.partition("example:\n")[2]
         assert f"fairevals {command}" in example
+
+    def test_qrels_can_be_repeated(self):
+        parse = make_parser("score").parse_args
+        assert parse(["--qrels", "a", "x.run"]).qrels == "a"
+        assert parse(["--qrels", "a", "--qrels", "b", "--qrels", "c", "x.run"]).qrels == ["a", "b", "c"]
 
     def test_the_program(self, fairevals):
         code, out, _ = fairevals("--help")
@@ -468,6 +482,7 @@ class TestPool:
 
 
 class TestDemo:
+    @pytest.mark.slow
     def test_demo(self, fairevals, tmp_path):
         code, out, _ = fairevals("demo", "-o", tmp_path / "demo")
         assert code == 0
@@ -477,7 +492,7 @@ class TestDemo:
             for row in scores
             if (row["topic"], row["measure"]) == ("all", "nDCG@10")
         }
-        assert len(means) == 6
+        assert len(means) == 8
         assert min(means, key=means.get) == "random"
         assert all(name in out for name in means)
         assert "<table" in (tmp_path / "demo" / "index.html").read_text()

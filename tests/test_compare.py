@@ -1,4 +1,4 @@
-"""The command `compare` on the sample task: what it prints, for people and for programs."""
+"""The command `compare` on the sample task: its summary table and its full tables."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from scipy import stats as scipy_stats
 from fairevals.cli.main import make_parser
 from fairevals.errors import UsageError
 from fairevals.evaluation import evaluate
-from fairevals.statistics.tables import COLUMNS
+from fairevals.statistics.compare import COMPARISON_COLUMNS
 
 TOP = Path(__file__).resolve().parents[1]
 TASK = str(TOP / "qrels" / "task.toml")
@@ -34,12 +34,12 @@ def rows_of(text: str) -> list[dict[str, str]]:
     return list(csv.DictReader(io.StringIO(text)))
 
 
-def test_csv_holds_what_the_scores_say(capsys):
+def test_csv_agrees_with_scipy_on_the_scores(capsys):
     assert (
         called("--task", TASK, *RUNS, "--baseline", "bm25", "-m", NDCG, "-m", GROUP, "--format", "csv") == 0
     )
     rows = rows_of(capsys.readouterr().out)
-    assert tuple(rows[0]) == COLUMNS
+    assert tuple(rows[0]) == COMPARISON_COLUMNS
     assert len(rows) == 2 * (len(RUNS) - 1)
     frame = evaluate(RUNS, task=TASK, measures=[NDCG, GROUP], per_topic=True)
     frame = frame[frame.topic != "all"]
@@ -68,8 +68,8 @@ def test_csv_holds_what_the_scores_say(capsys):
     assert verdicts[GROUP, "popularity"] == "worse"  # its disparity is higher, and lower is better
 
 
-def test_the_table_for_people(capsys):
-    assert called("--task", TASK, *RUNS, "--baseline", "bm25", "-m", NDCG, "-m", DP) == 0
+def test_the_summary_table(capsys):
+    assert called("--task", TASK, *RUNS, "--baseline", "bm25", "-m", NDCG, "-m", DP, "-m", "iRBU@20") == 0
     out = capsys.readouterr().out
     lines = out.splitlines()
     assert "p Holm" in lines[0]
@@ -81,12 +81,12 @@ def test_the_table_for_people(capsys):
     notes = out[out.index("paired t-test") :]
     assert "Holm over the 5 runs of each measure" in notes
     assert "* corrected p < 0.05" in notes
-    # Significant by itself, and not after the correction: p is 0.017, and Holm's 0.068.
-    close = [line for line in lines if " fair-rerank " in line][1]
-    assert "0.0170" in close
+    # Significant by itself, and not after the correction over five runs.
+    close = [line for line in lines if " popularity " in line][2]
+    assert re.search(r" 0\.0282 +0\.1130 ", close)
     assert "*" not in close
     assert "distances" in notes
-    assert f"{DP}: left out as undefined for popularity: 4 topics (M05, M11, M13, M15)" in notes
+    assert f"{DP}: left out as undefined for dense: 1 topic (M16)" in notes
 
 
 def test_latex_is_a_booktabs_table_with_bold_significance(capsys):
@@ -130,7 +130,7 @@ def test_json_of_every_test(test, capsys):
         assert row["verdict"] == "better"
 
 
-def test_seeds_make_it_repeatable(capsys):
+def test_a_seed_makes_the_bootstrap_repeatable(capsys):
     words = [
         "--task",
         TASK,
@@ -144,16 +144,16 @@ def test_seeds_make_it_repeatable(capsys):
         "--format",
         "csv",
     ]
-    found = []
+    outputs = []
     for seed in ("1", "1", "2"):
         called(*words, "--seed", seed)
-        found.append(capsys.readouterr().out)
-    assert found[0] == found[1] != found[2]
+        outputs.append(capsys.readouterr().out)
+    assert outputs[0] == outputs[1] != outputs[2]
 
 
 def test_the_baseline_may_be_a_file_among_the_runs_or_not_or_a_tag(capsys):
     options = ["--task", TASK, "-m", NDCG, "--format", "csv"]
-    found = []
+    outputs = []
     bm25, dense = RUNS[0], RUNS[1]
     around = str(Path(bm25).parent / ".." / "runs" / Path(bm25).name)
     for runs, baseline in (
@@ -163,18 +163,18 @@ def test_the_baseline_may_be_a_file_among_the_runs_or_not_or_a_tag(capsys):
         ([dense, bm25], "bm25"),
     ):
         called(*options, *runs, "--baseline", baseline)
-        found.append(capsys.readouterr().out)
-    assert len(set(found)) == 1
-    (row,) = rows_of(found[0])
+        outputs.append(capsys.readouterr().out)
+    assert len(set(outputs)) == 1
+    (row,) = rows_of(outputs[0])
     assert (row["run"], row["baseline"]) == ("dense", "bm25")
 
 
-def test_what_is_wrong_is_said(tmp_path, capsys):
+def test_wrong_options(tmp_path, capsys):
     with pytest.raises(UsageError, match="neither a file nor the tag of a run; the runs are bm25, dense"):
         called("--task", TASK, *RUNS[:2], "--baseline", "lost.run")
     with pytest.raises(UsageError, match="nothing to compare"):
         called("--task", TASK, RUNS[0], "--baseline", RUNS[0])
-    with pytest.raises(UsageError, match="leave --correct out"):
+    with pytest.raises(UsageError, match="omit --correct"):
         called("--task", TASK, *RUNS[:2], "--baseline", "bm25", "--test", "tukey", "--correct", "bh")
 
 
@@ -190,7 +190,7 @@ def test_two_runs_with_one_tag(tmp_path, capsys):
         called("--task", TASK, one, two, "--baseline", "bm25")
 
 
-def test_sampling_error_is_told_apart(capsys):
+def test_sampling_error_is_reported_separately(capsys):
     words = [
         "--task",
         TASK,
@@ -215,6 +215,55 @@ def test_sampling_error_is_told_apart(capsys):
     rows = {row["measure"]: row for row in rows_of(capsys.readouterr().out)}
     assert 0 < float(rows["ERR@20"]["sampling_se"]) < float(rows["ERR@20"]["se"])
     assert rows[NDCG]["sampling_se"] == ""
+
+
+@pytest.mark.parametrize("test", ["ttest", "wilcoxon", "tukey", "bootstrap"])
+def test_one_topic_prints_no_p_value(test, tmp_path, capsys):
+    (tmp_path / "one.qrels").write_text("1 0 d1 1\n1 0 d2 0\n")
+    for name, order in (("good", "d1 d2"), ("bad", "d2 d1")):
+        lines = [f"1 Q0 {doc} {rank} {-rank} {name}\n" for rank, doc in enumerate(order.split(), 1)]
+        (tmp_path / f"{name}.run").write_text("".join(lines))
+    good, bad = str(tmp_path / "good.run"), str(tmp_path / "bad.run")
+    words = ["--qrels", str(tmp_path / "one.qrels"), good, bad, "--baseline", "bad", "-m", "nDCG@10"]
+    called(*words, "--test", test)
+    out = capsys.readouterr().out
+    row = next(line for line in out.splitlines() if " good " in line)
+    assert row.endswith("not tested")
+    assert row.split()[1:] == [
+        "1.0000",
+        "+0.3691",
+        *(["–"] * (4 if test != "tukey" else 3)),
+        "1/0/0",
+        "1",
+        "not",
+        "tested",
+    ]
+    assert "no p-value, at least two common topics are needed: nDCG@10 of good" in out
+    called(*words, "--test", test, "--format", "csv")
+    (cells,) = rows_of(capsys.readouterr().out)
+    assert (cells["p"], cells["corrected_p"], cells["verdict"]) == ("", "", "")
+    assert cells["untested"] == "at least two common topics are needed"
+
+
+def test_an_incomplete_run_is_marked(tmp_path, capsys):
+    # dense without the topics R01 to R09 has no value of D_group there, where bm25 has one.
+    lines = [line for line in Path(RUNS[1]).read_text().splitlines(True) if not line.startswith("R0")]
+    run = tmp_path / "silent.run"
+    run.write_text("".join(lines))
+    called("--task", TASK, RUNS[0], str(run), "--baseline", "bm25", "-m", GROUP)
+    out = capsys.readouterr().out
+    frame = evaluate([RUNS[0], str(run)], task=TASK, measures=[GROUP], per_topic=True)
+    both = frame[frame.topic != "all"].pivot(index="topic", columns="run", values="value").dropna()
+    row = next(line for line in out.splitlines() if " dense " in line)
+    assert row.endswith("incomplete")
+    assert f" {len(both)} " in row
+    assert f"{GROUP}: incomplete runs, compared on common topics only: dense" in out
+    called("--task", TASK, RUNS[0], str(run), "--baseline", "bm25", "-m", GROUP, "--format", "csv")
+    (cells,) = rows_of(capsys.readouterr().out)
+    assert cells["incomplete"] == "dense"
+    assert "R01" in cells["undefined_topics"].split()
+    called("--task", TASK, RUNS[0], str(run), "--baseline", "dense", "-m", GROUP)
+    assert "baseline, incomplete" in capsys.readouterr().out
 
 
 def test_hostile_tags_stay_in_their_cells(tmp_path, capsys):
@@ -248,7 +297,7 @@ def test_output_goes_to_a_file(tmp_path, capsys):
     )
     assert capsys.readouterr().out == ""
     head, row = out.read_text().splitlines()
-    assert tuple(head.split("\t")) == COLUMNS
+    assert tuple(head.split("\t")) == COMPARISON_COLUMNS
     assert "0.202" in row.split("\t")
 
 
@@ -259,7 +308,7 @@ def test_places_are_kept_in_the_table(capsys):
     assert "<0.01 *" in out
 
 
-def test_jobs_do_not_change_it(capsys):
+def test_jobs_do_not_change_the_result(capsys):
     words = ["--task", TASK, *RUNS[:3], "--baseline", "bm25", "-m", GROUP, "--format", "csv"]
     called(*words)
     one = capsys.readouterr().out

@@ -19,10 +19,9 @@ from hypothesis import strategies as st
 from fairevals.collection.groups import Attribute, load_attribute
 from fairevals.errors import InputError, InputWarning, Place, UsageError
 from fairevals.ids import Ids
-from fairevals.io.groups import read_memberships, shares
-from fairevals.io.qrels import QrelsColumns, columns_of_frame, read_columns
+from fairevals.io.memberships import checked_target, normalise_rows, read_memberships, read_target_file
+from fairevals.io.qrels import QrelsColumns, qrels_from_frame, read_qrels_columns
 from fairevals.io.streams import Source
-from fairevals.io.targets import checked_target, read_target_file
 from fairevals.io.task import AttributeSpec, read_task
 
 GROUPS = ("low", "mid", "high")
@@ -49,14 +48,16 @@ def as_dict(columns) -> dict[tuple[str | None, str], list[float]]:
 
 
 def qrels_of(*rows: tuple[str, str, float]) -> QrelsColumns:
-    return columns_of_frame(pd.DataFrame(list(rows), columns=["topic", "doc", "grade"]), "q")
+    return qrels_from_frame(pd.DataFrame(list(rows), columns=["topic", "doc", "grade"]), "q")
 
 
 # The two formats
 
 
 def test_ntcir_rows_are_read_and_normalised(tmp_path):
-    found = read(tmp_path, "T1 a 1 0 0\n\nT2\ta  0.3333 0.3333 0.3333\r\nT1 b 2 1 1")
+    text = "T1 a 1 0 0\n\nT2\ta  0.3333 0.3333 0.3333\r\nT1 b 2 1 1"
+    with pytest.warns(InputWarning, match=r"of 1 document do not sum to 1 .*\(line 4 has a sum of 4\)"):
+        found = read(tmp_path, text)
     assert found.topics == ["T1", "T2"]
     assert as_dict(found) == {
         ("T1", "a"): [1, 0, 0],
@@ -68,7 +69,8 @@ def test_ntcir_rows_are_read_and_normalised(tmp_path):
 @pytest.mark.parametrize("separator", [",", "\t"])
 def test_long_table_with_topics_and_weights(tmp_path, separator):
     lines = ["group,weight,doc,topic", "low,1,a,T1", "high,3,a,T1", "", "mid,0.5,a,T2"]
-    found = read(tmp_path, "\n".join(lines).replace(",", separator))
+    with pytest.warns(InputWarning, match=r"of 2 documents do not sum to 1 .*\(line 2 has a sum of 4\)"):
+        found = read(tmp_path, "\n".join(lines).replace(",", separator))
     assert found.topics == ["T1", "T2"]
     assert as_dict(found) == {("T1", "a"): [0.25, 0, 0.75], ("T2", "a"): [0, 1, 0]}
 
@@ -81,7 +83,7 @@ def test_long_table_without_topics_counts_for_all_and_weighs_equally(tmp_path):
 
 
 @pytest.mark.parametrize(("suffix", "pack"), [(".gz", gzip), (".bz2", bz2), (".xz", lzma)])
-@pytest.mark.parametrize("text", [b"T1 a 1 0 1\n", b"\xef\xbb\xbftopic,doc,group\nT1,a,low\nT1,a,high\n"])
+@pytest.mark.parametrize("text", [b"T1 a 0.5 0 0.5\n", b"\xef\xbb\xbftopic,doc,group\nT1,a,low\nT1,a,high\n"])
 def test_compressed_files_of_both_formats(tmp_path, suffix, pack, text):
     found = read(tmp_path, pack.compress(text), "m" + suffix)
     assert as_dict(found) == {("T1", "a"): [0.5, 0, 0.5]}
@@ -97,7 +99,8 @@ def test_hard_membership_equals_soft_with_weights_0_and_1(tmp_path):
 
 
 def test_huge_and_tiny_weights_neither_overflow_nor_vanish(tmp_path):
-    found = read(tmp_path, "T1 a 1e308 1e308 0\nT1 b 5e-324 0 5e-324\nT1 c -0 1 0\n")
+    with pytest.warns(InputWarning, match="2 documents do not sum to 1"):
+        found = read(tmp_path, "T1 a 1e308 1e308 0\nT1 b 5e-324 0 5e-324\nT1 c -0 1 0\n")
     assert as_dict(found) == {
         ("T1", "a"): [0.5, 0.5, 0],
         ("T1", "b"): [0.5, 0, 0.5],
@@ -108,8 +111,8 @@ def test_huge_and_tiny_weights_neither_overflow_nor_vanish(tmp_path):
 
 @given(st.lists(st.integers(0, 12), min_size=1, max_size=9).filter(any))
 def test_shares_written_with_all_digits_come_back_to_the_last_bit(counts):
-    once = shares(np.array([counts], dtype=float))
-    again = shares(np.array([[float(repr(x)) for x in once[0].tolist()]]))
+    once = normalise_rows(np.array([counts], dtype=float))
+    again = normalise_rows(np.array([[float(repr(x)) for x in once[0].tolist()]]))
     assert again.tolist() == once.tolist()
     assert abs(once.sum() - 1) < 1e-15 * len(counts)
 
@@ -126,6 +129,7 @@ ROWS = st.lists(
 )
 
 
+@pytest.mark.filterwarnings("ignore::fairevals.errors.InputWarning")
 @settings(max_examples=60, deadline=None)
 @given(rows=ROWS, seed=st.integers(0, 99))
 def test_both_formats_and_the_frame_agree_with_a_slow_reading(tmp_path_factory, rows, seed):
@@ -149,6 +153,51 @@ def test_both_formats_and_the_frame_agree_with_a_slow_reading(tmp_path_factory, 
             assert got[key] == pytest.approx(weights, rel=1e-14)
 
 
+# Sums that are not 1
+
+
+def warnings_of(tmp_path, text):
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        read(tmp_path, text)
+    return [str(warning.message) for warning in caught]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (
+            "T1 a 1 0 0\n# x\nT1 b 5 0 0\nT1 c 1 1 1\n",
+            "2 documents do not sum to 1 and were normalised (line 3 has a sum of 5)",
+        ),
+        ("T1 a 0.2 0.2 0.2\n", "1 document do not sum to 1 and were normalised (line 1 has a sum of 0.6)"),
+        (
+            "doc,group,weight\na,low,2\n\nb,mid,0.5\na,mid,3\n",
+            "2 documents do not sum to 1 and were normalised (line 2 has",
+        ),
+        (
+            "topic,doc,group,weight\nT,a,low,1\nU,a,low,0.9\n",
+            "1 document do not sum to 1 and were normalised (line 3 has",
+        ),
+    ],
+)
+def test_sums_that_are_not_1_are_reported_once_a_file(tmp_path, text, message):
+    (warning,) = warnings_of(tmp_path, text)
+    assert warning.startswith(f"{tmp_path / 'm.gmemb'}: the memberships of {message}")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "T1 a 0.333 0.333 0.333\nT1 b 0.33 0.33 0.33\nT1 c 0.1 0.2 0.7\n",
+        "doc,group\na,low\na,mid\nb,low\n",
+        "doc,group,weight\na,low,0.3333\na,mid,0.6666\n",
+    ],
+)
+def test_rounded_and_hard_memberships_are_not_reported(tmp_path, text):
+    assert warnings_of(tmp_path, text) == []
+
+
 # What is refused, and where
 
 NTCIR_ERRORS = [
@@ -158,10 +207,14 @@ NTCIR_ERRORS = [
     ("T1 a 1 0 1e999\n", 1, "membership '1e999'"),
     ("T1 a 1 0 1_0\n", 1, "membership '1_0'"),
     ("T1 a 1 0 0\nT1 b 0 0.0 0\n", 2, "memberships that are all 0; expected one above 0"),
-    ("T1 a 1 0 0\nT1 b 1 0\n", 2, "4 columns: 'T1 b 1 0'; expected 5 columns (topic doc and 3 numbers"),
+    (
+        "T1 a 1 0 0\nT1 b 1 0\n",
+        2,
+        "4 columns: 'T1 b 1 0'; expected 5 columns (topic doc and one number for each of 3 groups)",
+    ),
     ("T1 a 1 0 0 0\n", 1, "6 columns"),
     ("T1 a 1 0 0\n\nT1 b 1 0 0\n\n\nT1 a 0 1 0\n", 6, "document 'a' twice in topic 'T1'"),
-    (b"T1 a 1 0 0\nT1 \xff 1 0 0\n", 2, "bytes that are not UTF-8"),
+    (b"T1 a 1 0 0\nT1 \xff 1 0 0\n", 2, "a byte that is not UTF-8"),
     (b"T1 a 1 0 0\nT1 b\x07 1 0 0\n", 2, "a control character"),
     ("document,group\na,low\n", 1, "or a table with columns doc and group, perhaps topic and weight"),
     ("", 0, "no line"),
@@ -184,7 +237,7 @@ LONG_ERRORS = [
     ("doc,group,weights\na,low,1\n", 1, "the unknown column 'weights'"),
     ("doc,group,doc\na,low,b\n", 1, "the column 'doc' twice"),
     ('doc,group\na,low\n"b,mid\nc,mid\n', 3, "a line that is not csv"),
-    (b"doc,group\na,low\n\xff,low\n", 3, "bytes that are not UTF-8"),
+    (b"doc,group\na,low\n\xff,low\n", 3, "a byte that is not UTF-8"),
     (b"doc,group\na\x00b,low\n", 2, "a control character"),
     ("doc,group\n", 0, "no membership"),
 ]
@@ -237,7 +290,7 @@ def test_target_files(tmp_path, text):
         ("1\n0\ninf\n", 3, "probability 'inf'"),
         ("0.5\n0.25\n0.24\n", 3, "a target that sums to 0.99; expected 1 (within 0.0001)"),
         ("0.5 0.25 0.2502\n", 1, "a target that sums to 1.0002"),
-        (b"0.5\n\xff\n", 2, "bytes that are not UTF-8"),
+        (b"0.5\n\xff\n", 2, "a byte that is not UTF-8"),
         ("", 0, "a target of 0 numbers"),
     ],
 )
@@ -272,7 +325,7 @@ QRELS = [("R1", "a", 2), ("R1", "b", 0), ("R1", "c", 1), ("R1", "x", 1), ("R2", 
 @pytest.fixture
 def long_file(tmp_path) -> Path:
     path = tmp_path / "level.csv"
-    path.write_text("doc,group,weight\na,low,1\nb,mid,1\nc,mid,1\nc,high,3\n")
+    path.write_text("doc,group,weight\na,low,1\nb,mid,1\nc,mid,0.25\nc,high,0.75\n")
     return path
 
 
@@ -372,8 +425,7 @@ def test_an_attribute_crosses_to_another_process(long_file):
 
 def test_the_sample_task_loads_in_all_its_formats():
     task = read_task(Path(__file__).parent.parent / "qrels" / "task.toml")
-    assert task.qrels is not None
-    qrels = read_columns(Source.of(task.qrels))
+    qrels = read_qrels_columns(*map(Source.of, task.qrels))
     for name, spec in task.attributes.items():
         attribute = load_attribute(spec, qrels)
         found = attribute.memberships(qrels.topic_of, qrels.docs)

@@ -12,7 +12,7 @@ from fairevals import ids
 from fairevals.collection.blocks import _distinct
 from fairevals.errors import InputError
 from fairevals.ids import Ids, Index, keys
-from fairevals.io.runs import read_columns
+from fairevals.io.runs import read_run_columns
 from fairevals.io.streams import Source
 
 characters = st.characters(exclude_characters="\0", exclude_categories=["Cs"])
@@ -70,12 +70,12 @@ def test_ranks_of_one_absurdly_long_id():
 
 
 @given(columns)
-def test_equal_ids_have_equal_hashes_wherever_they_stand(texts):
+def test_equal_ids_have_equal_hasheswherever_they_stand(texts):
     """What stands around an id in the buffer must not leak into its hash."""
-    found = Ids.of(texts).hashes()
+    hashes = Ids.of(texts).hashes()
     alone = np.array([Ids.of([text]).hashes()[0] for text in texts], dtype=np.uint64)
-    assert np.array_equal(found, alone)
-    assert len(set(found.tolist())) == len(set(texts))
+    assert np.array_equal(hashes, alone)
+    assert len(set(hashes.tolist())) == len(set(texts))
 
 
 def test_an_absurdly_long_id_does_not_slow_down_the_others():
@@ -108,8 +108,8 @@ def test_find_is_a_dict(rows, wanted):
 def _find_is_a_dict(rows, wanted):
     rows = list(dict.fromkeys(rows))
     where = {row: i for i, row in enumerate(rows)}
-    found = Index(*parts(rows)).find(*parts(wanted + rows))
-    assert found.tolist() == [where.get(row, -1) for row in wanted + rows]
+    positions = Index(*parts(rows)).find(*parts(wanted + rows))
+    assert positions.tolist() == [where.get(row, -1) for row in wanted + rows]
 
 
 EXAMPLES = [
@@ -145,18 +145,18 @@ class TestUnderCollisions:
     @pytest.mark.parametrize("depth", [None, 1])
     def test_reading_a_run(self, depth):
         lines = [f"t{topic} Q0 {doc} 1 {i} tag\n" for i, (topic, doc) in enumerate(EXAMPLES)]
-        found = read_columns(Source.of("".join(lines).encode(), "x.run"), depth=depth)
-        assert found.lines == len(EXAMPLES)
+        columns = read_run_columns(Source.of("".join(lines).encode(), "x.run"), depth=depth)
+        assert columns.lines == len(EXAMPLES)
         if depth is None:
-            assert found.docs.texts() == [doc for _, doc in EXAMPLES]
+            assert columns.docs.texts() == [doc for _, doc in EXAMPLES]
         with pytest.raises(InputError, match=r"x\.run:10: document 'b' a second time in topic 't0'.*line 2"):
-            read_columns(Source.of("".join([*lines, lines[1]]).encode(), "x.run"), depth=depth)
+            read_run_columns(Source.of("".join([*lines, lines[1]]).encode(), "x.run"), depth=depth)
 
     def test_scores(self):
         run = {"q": {"a": 3.0, "b": 2.0, "c": 1.0}, "r": {"a": 1.0, "d": 2.0}}
         qrels = {"q": {"b": 2, "d": 1}, "r": {"d": 1, "c": 1}}
-        found = fe.evaluate(run, qrels, ["nDCG@3", "D_ind", "AP"], per_topic=True)
-        value = {(row.topic, row.measure): row.value for row in found.itertuples()}
+        table = fe.evaluate(run, qrels, ["nDCG@3", "D_ind", "AP"], per_topic=True)
+        value = {(row.topic, row.measure): row.value for row in table.itertuples()}
         log2 = np.log2
         assert value["q", "nDCG@3"] == pytest.approx((2 / log2(3)) / (2 + 1 / log2(3)), abs=1e-15)
         assert value["r", "nDCG@3"] == pytest.approx(1 / (1 + 1 / log2(3)), abs=1e-15)
@@ -166,5 +166,5 @@ class TestUnderCollisions:
         import pandas as pd
 
         frame = pd.DataFrame(sampled, columns=["topic", "sample", "doc"]).assign(score=[2, 1] * 3)
-        found = fe.evaluate(frame, qrels, ["P@1"], policy="samples", per_topic=True)
-        assert dict(zip(found.topic, found.value, strict=True)) == {"q": 0.5, "r": 1.0, "all": 0.75}
+        table = fe.evaluate(frame, qrels, ["P@1"], policy="samples", per_topic=True)
+        assert dict(zip(table.topic, table.value, strict=True)) == {"q": 0.5, "r": 1.0, "all": 0.75}

@@ -62,21 +62,21 @@ assert importlib.resources.files("ir_measures").joinpath("__init__.py").is_file(
 assert type(ir_measures.__spec__.loader).__name__ == type(ir_measures.__loader__).__name__ == "SourceFileLoader"
 assert not [f for f in sys.meta_path if type(f).__module__.startswith("fairevals")]
 """
-    found = subprocess.run(
+    process = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT, check=False
     )
-    assert found.stderr == ""
-    assert found.stdout == "GF(attr='HINDEX',div='RNOD')@20 GF(attr='A')@5\n"
+    assert process.stderr == ""
+    assert process.stdout == "GF(attr='HINDEX',div='RNOD')@20 GF(attr='A')@5\n"
 
 
 def test_the_provider_may_be_imported_first():
     code = (
         "import fairevals.ecosystem.provider, ir_measures; print(ir_measures.GF, ir_measures.fairevals.NAME)"
     )
-    found = subprocess.run(
+    process = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT, check=False
     )
-    assert (found.stdout, found.stderr) == ("GF fairevals\n", "")
+    assert (process.stdout, process.stderr) == ("GF fairevals\n", "")
 
 
 def test_a_failed_import_can_be_tried_again(tmp_path):
@@ -95,10 +95,10 @@ import ir_measures
 print(ir_measures.iRBU)
 """
     (tmp_path / "ir_measures.py").write_text("raise RuntimeError('broken')")
-    found = subprocess.run(
+    process = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT, check=False
     )
-    assert (found.stdout, found.stderr) == ("broken\niRBU\n", "")
+    assert (process.stdout, process.stderr) == ("broken\niRBU\n", "")
 
 
 @pytest.mark.parametrize("name", NATIVE)
@@ -107,13 +107,13 @@ def test_every_native_measure_has_the_same_values_as_here(name, task):
     assert str(measure) == str(fairevals.parse_measure(name))
     table = fairevals.evaluate(ROOT / "runs" / "bm25.run", measures=[name], task=TASK, per_topic=True)
     expected = dict(zip(table.topic, table.value, strict=True))
-    found = {m.query_id: m.value for m in ir_measures.iter_calc([measure], QRELS, RUN)}
-    assert found.keys() == expected.keys() - {"all"}
-    assert all(same(found[topic], expected[topic]) for topic in found)
+    values = {m.query_id: m.value for m in ir_measures.iter_calc([measure], QRELS, RUN)}
+    assert values.keys() == expected.keys() - {"all"}
+    assert all(same(values[topic], expected[topic]) for topic in values)
     assert same(ir_measures.calc_aggregate([measure], QRELS, RUN)[measure], expected["all"])
     aggregated, by_topic = ir_measures.calc([measure], QRELS, RUN)
     assert same(aggregated[measure], expected["all"])
-    assert len(by_topic) == len(found)
+    assert len(by_topic) == len(values)
 
 
 def test_one_call_with_theirs_and_ours(task):
@@ -356,15 +356,15 @@ def test_an_experiment_of_pyterrier(task):
         )
     fairness = ir_measures.parse_measure("GFR(util='iRBU')@20")
     measures = [ir_measures.nDCG @ 10, fairness, ir_measures.D_ind @ 20]
-    found = pt.Experiment(systems, topics, qrels, measures)
+    values = pt.Experiment(systems, topics, qrels, measures)
     expected = fairevals.evaluate(
         [ROOT / "runs" / "bm25.run", ROOT / "runs" / "fair-rerank.run"],
         task=TASK,
         measures=["nDCG@10", str(fairness), "D_ind@20"],
     )
     always = expected[expected.measure != "D_ind@20"].value.to_numpy()
-    assert found[["nDCG@10", str(fairness)]].to_numpy().ravel() == pytest.approx(always, abs=1e-12)
-    assert found["D_ind@20"].isna().all()
+    assert values[["nDCG@10", str(fairness)]].to_numpy().ravel() == pytest.approx(always, abs=1e-12)
+    assert values["D_ind@20"].isna().all()
     by_topic = pt.Experiment(systems, topics, qrels, measures, perquery=True, names=["bm25", "fair"])
     means = by_topic.groupby(["name", "measure"], sort=False).value.mean()
     assert sorted(means) == pytest.approx(sorted(expected.value), abs=1e-12)

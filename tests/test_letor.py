@@ -53,9 +53,9 @@ def test_compressed(tmp_path):
     [
         (b"x qid:1 1:2", "grade 'x'"),
         (b"nan qid:1 1:2", "grade 'nan'"),
-        (b"1 1:2", "'1:2' after the grade"),
-        (b"1", "nothing after the grade"),
-        (b"1 qid: 1:2", "'qid:' after the grade"),
+        (b"1 1:2", "topic '1:2'; expected qid:ID"),
+        (b"1", "1 columns: '1'; expected grade qid:ID"),
+        (b"1 qid: 1:2", "topic 'qid:'; expected qid:ID"),
         (b"1 qid:1 1:nan", "'nan' as the value of feature 1"),
         (b"1 qid:1 1:inf", "'inf' as the value"),
         (b"1 qid:1 1:1e300", "'1e300' as the value"),
@@ -171,7 +171,7 @@ def test_groups_from_a_table(tmp_path):
     (found,) = groups_from_file([data], table)
     assert found.groups == ("he", "she")
     assert found.membership.tolist() == [[0, 1], [1, 0], [0, 1]]
-    table.write_text("topic,doc,group,weight\nq1,q1:1,she,1\nq1,q1:1,he,3\nq2,q1:2,he,1\n")
+    table.write_text("topic,doc,group,weight\nq1,q1:1,she,0.25\nq1,q1:1,he,0.75\nq2,q1:2,he,1\n")
     with pytest.warns(InputWarning, match="2 of 3 documents have no group"):
         (found,) = groups_from_file([data], table)
     assert found.membership.tolist() == [[0.75, 0.25], [0, 0], [0, 0]]

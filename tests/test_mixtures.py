@@ -6,10 +6,9 @@ import numpy as np
 import pytest
 
 from fairevals.attention import parse_attention
-from fairevals.policy import exact
-from fairevals.policy.chunks import ringing
+from fairevals.policy.exact import exact_exposure, exposure_gradient
+from fairevals.policy.grid import chunks_of, lay_grid
 from fairevals.policy.mixtures import mixture_of
-from fairevals.policy.nodes import lay_grid
 from fairevals.policy.plackett_luce import PlackettLuce
 
 MONOTONE = ["log2", "reciprocal", "uniform", "rbp(0.9)", "rbp(0.01)", "geometric(0.3)"]
@@ -48,40 +47,40 @@ def test_a_tolerance_below_rounding_is_not_promised():
 @pytest.mark.parametrize("spread", [0.0, 1.0, 12.0, 60.0])
 def test_the_mixture_and_the_count_agree_node_by_node(attention, spread):
     # The same nodes both ways: a difference is one of formulas, such as a document left out twice, a mark on the
-    # wrong one, or documents that have rung for certain (wide spreads) not counted. 30 of 33 documents are ranked.
+    # wrong one, or documents that have certainly arrived (wide spreads) not counted. 30 of 33 documents are ranked.
     model, rng = parse_attention(attention), np.random.default_rng(7)
     scores = np.pad(spread * rng.normal(size=(3, 30)), ((0, 0), (0, 3)), constant_values=-np.inf)
     weights, cotangent = model.weights(33), rng.normal(size=(3, 33))
     grid = lay_grid(scores, weights, 1, 1e-10)
-    counted = list(ringing(grid))
-    mixed = list(ringing(grid, partial(mixture_of, model, tolerance=1e-11)))
+    counted = list(chunks_of(grid))
+    mixed = list(chunks_of(grid, partial(mixture_of, model, tolerance=1e-11)))
     assert all(chunk.mixture is None for chunk in counted)
     assert all(chunk.mixture is not None for chunk in mixed)
-    by_count, by_mixture = (exact.exposure(grid, chunks, weights) for chunks in (counted, mixed))
+    by_count, by_mixture = (exact_exposure(grid, chunks, weights) for chunks in (counted, mixed))
     np.testing.assert_allclose(by_mixture, by_count, rtol=0, atol=2e-11)
     by_count, by_mixture = (
-        exact.exposure_gradient(grid, chunks, weights, cotangent) for chunks in (counted, mixed)
+        exposure_gradient(grid, chunks, weights, cotangent) for chunks in (counted, mixed)
     )
     np.testing.assert_allclose(by_mixture, by_count, rtol=0, atol=1e-10)
     assert np.abs(by_count).max() > 1e-3 or attention == "uniform" or spread == 60.0
 
 
-def test_idle_documents_do_not_change_the_order_of_sums():
+def test_padding_does_not_change_the_order_of_sums():
     # Bit for bit; were documents side by side in memory, numpy would sum them in pairs, however many there are.
     rng = np.random.default_rng(1)
     scores, cotangent = rng.normal(size=(2, 56)), rng.normal(size=(2, 56))
     scores[0, 49:] = -np.inf
-    together = PlackettLuce(scores).exposure_vjp("log2", cotangent, tolerance=1e-5)
+    together = PlackettLuce(scores).exposure_with_vjp("log2", tolerance=1e-5)[1](cotangent)
     for topic, n in ((0, 49), (1, 56)):
-        alone = PlackettLuce(scores[topic, :n]).exposure_vjp("log2", cotangent[topic, :n], tolerance=1e-5)
-        np.testing.assert_array_equal(together[topic, :n], alone)
+        _, vjp = PlackettLuce(scores[topic, :n]).exposure_with_vjp("log2", tolerance=1e-5)
+        np.testing.assert_array_equal(together[topic, :n], vjp(cotangent[topic, :n]))
 
 
 def test_a_cutoff_is_counted_and_shorter_topics_beside_it_are_not():
     # A mixture goes on beyond the cutoff: a topic that is cut off must not take it.
     scores = np.array([[0.3, -0.2, 0.1, 0.0], [0.5, 0.0, -np.inf, -np.inf]])
     grid = lay_grid(scores, np.ones(2), 1, 1e-9)
-    chunks = list(ringing(grid, partial(mixture_of, parse_attention("uniform"), tolerance=1e-9)))
+    chunks = list(chunks_of(grid, partial(mixture_of, parse_attention("uniform"), tolerance=1e-9)))
     taken = {int(t): c.mixture is not None for c in chunks for t in grid.topic[c.blocks]}
     assert taken == {0: False, 1: True}
     value = PlackettLuce(scores).exposure("uniform", k=2).value
@@ -90,7 +89,7 @@ def test_a_cutoff_is_counted_and_shorter_topics_beside_it_are_not():
 
 @pytest.mark.parametrize("attention", ["rbp(0)", "rbp(1e-300)", "rbp(1)", "geometric(1)", "reciprocal"])
 def test_extreme_ratios_and_scores_stay_finite(attention):
-    # With a ratio of 0 a document that has rung would leave 0/0.
+    # With a ratio of 0 a document that has arrived would leave 0/0.
     assert mixture_of(parse_attention(attention), 2, 1e-9).ratio.min() > 0
     weights = parse_attention(attention).weights(3)
     for n in (1, 2, 3):

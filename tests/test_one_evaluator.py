@@ -271,3 +271,45 @@ def test_wrong_conventions_are_refused(tmp_path):
         (tmp_path / "t.toml").write_text(f'qrels = "q"\n{key} = "{value}"\n')
         with pytest.raises((InputError, UsageError), match=rf"t\.toml:2: {key} = "):
             fe.read_task(tmp_path / "t.toml")
+
+
+# --- Plackett-Luce on scores that are no log-weights ---
+
+
+def test_a_nearly_uniform_policy_gets_a_remark(capsys, tmp_path):
+    cosines = {"t1": {"a": 0.91, "b": 0.90, "c": 0.89, "d": 0.88}, "t2": {"a": 0.9, "b": 0.8}}
+    weights = {topic: {doc: 20 * score for doc, score in docs.items()} for topic, docs in FULL.items()}
+    collection = load_collection(None, QRELS)
+    plan = Plan.of(collection, ["nDCG"], fe.io.task.PolicySpec("pl"))
+    runs = fe.collection.inputs.list_runs({"cosines": cosines, "weights": weights})
+    notes = [note for note in score(runs, collection, plan).notes if "nearly a random order" in note]
+    assert [note.split(":")[0] for note in notes] == ["cosines"]
+    first = (math.exp(0.91) / sum(math.exp(s) for s in cosines["t1"].values()) + 1 / (1 + math.exp(-0.1))) / 2
+    assert f"{first:.4f}" in notes[0]
+    assert f"{(1 / 4 + 1 / 2) / 2:.4f}" in notes[0]
+    ranking = Plan.of(collection, ["nDCG"], fe.io.task.PolicySpec("ranking"))
+    assert not any("random order" in note for note in score(runs, collection, ranking).notes)
+
+
+@pytest.mark.filterwarnings("default::fairevals.errors.InputWarning")
+def test_exposure_gives_the_same_remark(files, capsys):
+    (files / "cos.run").write_text("t1 Q0 a 1 0.91 c\nt1 Q0 b 2 0.90 c\n")
+    words = ("--task", "t.toml", "cos.run", "--policy", "pl")
+    _, _, exposure = run_cli(capsys, "exposure", *words)
+    _, _, scored = run_cli(capsys, "score", *words, "-m", "nDCG")
+    (remark,) = [line for line in scored.splitlines() if "nearly a random order" in line]
+    assert remark.removeprefix("fairevals: ") in exposure
+
+
+# --- The runs table ---
+
+
+def test_the_runs_table_gives_names_and_statuses(files):
+    (files / "runs.csv").write_text("file,name,status\nr.run,Ranker One,baseline\nx.run,,reference\n")
+    (files / "t.toml").write_text('runs = "runs.csv"\n' + (files / "t.toml").read_text())
+    for name in ("x.run", "y.run"):
+        (files / name).write_text((files / "r.run").read_text().replace(" r\n", f" {name[0]}\n"))
+    collection = load_collection("t.toml")
+    scores = score(["r.run", "x.run", "y.run"], collection, Plan.of(collection, ["nDCG"]))
+    assert scores.runs == ("Ranker One", "x", "y")
+    assert [scores.status(r) for r in range(3)] == ["baseline", "reference", "official"]

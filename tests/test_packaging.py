@@ -16,8 +16,8 @@ from pathlib import Path
 import pytest
 
 import fairevals
-from fairevals.cli import completion, doctor
-from fairevals.cli.main import COMMANDS, main
+from fairevals.cli import doctor
+from fairevals.cli.main import COMMANDS, main, make_parser
 
 ROOT = Path(__file__).parents[1]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
@@ -76,7 +76,7 @@ def test_the_wheel_has_the_whole_package_and_nothing_else(built):
         for path in (ROOT / "fairevals").rglob("*")
         if path.is_file() and path.suffix not in (".pyc", ".part") and not path.name.startswith(".")
     }
-    assert "fairevals/py.typed" in names
+    assert {"fairevals/py.typed", "fairevals/data/sample.zip"} <= names
     # A file that appeared while this was built is another's.
     assert there - names == {name for name in there - names if not (ROOT / name).exists()}
     rest = {name for name in names if not name.startswith("fairevals/")}
@@ -90,13 +90,17 @@ def test_the_sdist_builds_the_same_wheel(built, tmp_path):
     with tarfile.open(sdist) as archive:
         archive.extractall(tmp_path, filter="data")
     (source,) = tmp_path.iterdir()
-    assert (source / "README.md").is_file() and (source / "LICENSE").is_file() and (source / "tests").is_dir()
+    for name in ("README.md", "LICENSE", "CITATION.cff", "CONTRIBUTING.md", "fairevals/data/sample.zip"):
+        assert (source / name).is_file(), name
+    for name in ("tests", "experiments", "tools", "runs", "qrels"):
+        assert (source / name).is_dir(), name
     run(sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", tmp_path, cwd=source)
     (again,), (wheel,) = tmp_path.glob("*.whl"), built.glob("*.whl")
     with zipfile.ZipFile(again) as a, zipfile.ZipFile(wheel) as b:
         assert sorted(a.namelist()) == sorted(b.namelist())
 
 
+@pytest.mark.slow
 def test_demo_from_an_empty_folder(installed, tmp_path):
     where = run(
         sys.executable,
@@ -148,7 +152,9 @@ def test_doctor(capsys, monkeypatch):
 
 
 def test_doctor_says_what_is_missing(capsys, monkeypatch):
-    monkeypatch.setattr(doctor, "found", lambda name: None if name in ("scipy", "distributed") else "1.0")
+    monkeypatch.setattr(
+        doctor, "version_of", lambda name: None if name in ("scipy", "distributed") else "1.0"
+    )
     assert main(["doctor"]) == 1
     out, err = capsys.readouterr()
     assert "scipy        MISSING (pip install scipy)" in out
@@ -171,41 +177,50 @@ def test_doctor_knows_all_dependencies():
 # Completion -------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("shell", completion.SHELLS)
+@pytest.mark.parametrize("shell", ["bash", "zsh", "tcsh", "fish"])
 def test_completion_knows_every_command_and_option(shell, capsys):
+    pytest.importorskip("shtab")
     assert main(["completion", shell]) == 0
     script = capsys.readouterr().out
-    for command in completion.commands():
-        assert command.name in script
-        for option in command.options:
-            for name in option.names:
-                assert (name if shell != "fish" else name.lstrip("-")) in script
+    for command in COMMANDS:
+        assert command in script
+        for action in make_parser(command)._actions:
+            for name in action.option_strings:
+                assert name.lstrip("-") in script
     checker = shutil.which(shell)
     if checker:
         subprocess.run([checker, "-n"], input=script, text=True, check=True, capture_output=True)
 
 
-def complete(line, cwd):
+def test_completion_without_shtab_names_the_extra(capsys, monkeypatch):
+    monkeypatch.setitem(sys.modules, "shtab", None)
+    assert main(["completion", "bash"]) == 2
+    assert "pip install 'fairevals[completion]'" in capsys.readouterr().err
+
+
+def complete(line, cwd, script):
     """What bash would offer for the last word of the line."""
-    script = completion.SHELLS["bash"](completion.commands())
     words = line.split(" ")
-    ask = f"COMP_WORDS=({' '.join(map(repr, words))}); COMP_CWORD={len(words) - 1}; _fairevals"
+    ask = f"COMP_WORDS=({' '.join(map(repr, words))}); COMP_CWORD={len(words) - 1}; {FUNCTION} fairevals {words[-1]!r}"
     code = f"{script}\n{ask}\nprintf '%s\\n' \"${{COMPREPLY[@]}}\""
-    found = subprocess.run(["bash", "-c", code], cwd=cwd, capture_output=True, text=True, check=True)
-    assert found.stderr == ""
-    return set(found.stdout.split())
+    done = subprocess.run(["bash", "-c", code], cwd=cwd, capture_output=True, text=True, check=True)
+    return set(done.stdout.split())
+
+
+FUNCTION = "_shtab_fairevals"
 
 
 @pytest.mark.skipif(shutil.which("bash") is None, reason="there is no bash")
-def test_completion_in_bash(tmp_path):
+def test_completion_in_bash(tmp_path, capsys):
+    pytest.importorskip("shtab")
     for name in ("a.run", "b.qrels"):
         (tmp_path / name).touch()
-    assert complete("fairevals ", tmp_path) == {*COMMANDS, "--help", "--version"}
-    assert complete("fairevals sc", tmp_path) == {"score"}
-    assert complete("fairevals score --po", tmp_path) == {"--policy"}
-    assert complete("fairevals score --policy ", tmp_path) == {"ranking", "pl", "samples"}
-    assert complete("fairevals score -m GF", tmp_path) == {"GF", "GFR"}
-    assert complete("fairevals score --qrels b", tmp_path) == {"b.qrels"}
-    assert complete("fairevals score --qrels b.qrels ", tmp_path) == {"a.run", "b.qrels"}
-    assert complete("fairevals score --samples ", tmp_path) == set()
-    assert complete("fairevals completion ", tmp_path) == {"bash", "zsh", "fish"}
+    assert main(["completion", "bash"]) == 0
+    script = capsys.readouterr().out
+    assert complete("fairevals ", tmp_path, script) >= set(COMMANDS)
+    assert complete("fairevals sc", tmp_path, script) == {"score"}
+    assert complete("fairevals score --po", tmp_path, script) == {"--policy"}
+    assert complete("fairevals score --policy ", tmp_path, script) == {"ranking", "pl", "samples"}
+    assert complete("fairevals score -m GF", tmp_path, script) == {"GF", "GFR"}
+    assert complete("fairevals score --qrels b", tmp_path, script) == {"b.qrels"}
+    assert complete("fairevals score --qrels b.qrels a", tmp_path, script) == {"a.run"}

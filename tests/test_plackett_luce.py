@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from fairevals.attention import parse_attention
-from fairevals.policy import chunks, counts, nodes, plackett_luce
+from fairevals.policy import counts, grid, plackett_luce
 from fairevals.policy.plackett_luce import PlackettLuce
 
 RNG = np.random.default_rng(20240501)
@@ -81,7 +81,7 @@ def test_gradient_matches_enumeration(name, k):
         weights[: len(cut)] = cut
         score = cotangent[rankings] @ weights
         expected = np.sum((probability * score)[:, np.newaxis] * slope, axis=0)
-        got = PlackettLuce(scores).exposure_vjp(attention, cotangent, k)
+        got = PlackettLuce(scores).exposure_with_vjp(attention, k)[1](cotangent)
         np.testing.assert_allclose(got, expected, rtol=0, atol=2e-9 * max(1.0, weights.max()))
 
 
@@ -133,8 +133,8 @@ def test_the_error_of_the_gradient_stays_below_the_tolerance(tolerance):
     allowed = tolerance * np.abs(cotangent).sum() + 1e-11
     for scores in (np.zeros(n), RNG.normal(size=n), RNG.uniform(-30, 30, size=n)):
         for attention, k in (("log2", None), ("trecfair", 10), (spike, None)):
-            got = PlackettLuce(scores).exposure_vjp(attention, cotangent, k, tolerance)
-            reference = PlackettLuce(scores).exposure_vjp(attention, cotangent, k, 1e-12)
+            got = PlackettLuce(scores).exposure_with_vjp(attention, k, tolerance)[1](cotangent)
+            reference = PlackettLuce(scores).exposure_with_vjp(attention, k, 1e-12)[1](cotangent)
             assert np.abs(got - reference).max() <= allowed
 
 
@@ -365,14 +365,15 @@ def everything(scores, k, generators):
     cotangent = np.sin(np.arange(scores.shape[1])) * np.ones_like(scores)
     yield policy.exposure("log2", k, tolerance=1e-6).value
     yield policy.exposure("trecfair", k and 3, tolerance=1e-4).value
-    yield policy.exposure_vjp("log2", cotangent, k, tolerance=1e-5)
-    yield policy.exposure_vjp([0.5, 1.0, 0.0, 2.0], cotangent, k, tolerance=1e-5)
+    yield policy.exposure_with_vjp("log2", k, tolerance=1e-5)[1](cotangent)
+    yield policy.exposure_with_vjp([0.5, 1.0, 0.0, 2.0], k, tolerance=1e-5)[1](cotangent)
     yield policy.rank_probabilities(4, tolerance=1e-5)
     yield policy.log_prob(rankings)
     yield rankings
     yield from vars(policy.exposure("log2", k, "mc", 9, generators)).values()
 
 
+@pytest.mark.slow
 @settings(deadline=None, max_examples=60)
 @given(
     st.lists(TOPIC, min_size=1, max_size=6), st.sampled_from([None, 1, 7]), st.integers(0, 3), st.booleans()
@@ -384,12 +385,12 @@ def test_a_topic_is_computed_alike_in_every_batch(topics, k, extra, small_pieces
 
     with pytest.MonkeyPatch.context() as patch:
         if small_pieces:
-            patch.setattr(chunks, "_BUDGET", 500)
-            patch.setattr(counts, "_BUDGET", 500)
-            patch.setattr(counts, "_MOST", 1000)
-            patch.setattr(chunks, "_LITTLE", 0)
-            patch.setattr(nodes, "_SLAB", 100)
-            patch.setattr(plackett_luce, "_SLAB", 100)
+            patch.setattr(grid, "_CHUNK_CELLS", 500)
+            patch.setattr(counts, "_STORE_CELLS", 500)
+            patch.setattr(counts, "_SWEEP_CELLS", 1000)
+            patch.setattr(grid, "_FEW_CELLS", 0)
+            patch.setattr(grid, "_GRID_CELLS", 100)
+            patch.setattr(plackett_luce, "_LOG_PROB_CELLS", 100)
         batch = list(everything(padded(topics, extra), k, generators(len(topics))))
     for index, topic in enumerate(topics):
         alone = everything(padded([topic]), k, generators(1, index))
@@ -402,7 +403,7 @@ def test_a_topic_is_computed_alike_in_every_batch(topics, k, extra, small_pieces
 
 def test_shapes_and_empty_topics():
     policy = PlackettLuce([[1.0, 0.0], [-np.inf, -np.inf]])
-    for value in (policy.exposure().value, policy.exposure_vjp("log2", np.ones((2, 2)))):
+    for value in (policy.exposure().value, policy.exposure_with_vjp("log2")[1](np.ones((2, 2)))):
         assert value.shape == (2, 2)
         assert np.all(value[1] == 0)
     assert np.all(policy.rank_probabilities()[1] == 0)
@@ -412,7 +413,8 @@ def test_shapes_and_empty_topics():
     assert PlackettLuce(np.empty((0, 3))).exposure().value.shape == (0, 3)
     assert PlackettLuce(np.empty((0, 3))).sample(4).shape == (0, 4, 3)
     assert np.all(PlackettLuce([1.0, 2.0]).exposure([0.0]).value == 0)
-    np.testing.assert_array_equal(PlackettLuce([1.0, 2.0], temperature=2).log_weights, [0.5, 1.0])
+    tempered, divided = PlackettLuce([1.0, 2.0], temperature=2), PlackettLuce([0.5, 1.0])
+    np.testing.assert_array_equal(tempered.exposure().value, divided.exposure().value)
 
 
 @pytest.mark.parametrize(
@@ -431,7 +433,7 @@ def test_shapes_and_empty_topics():
         (lambda: PlackettLuce([1.0]).exposure(method="mc", samples=0), "at least one"),
         (lambda: PlackettLuce([1.0]).exposure(tolerance=0), "tolerance"),
         (lambda: PlackettLuce([1.0]).rank_probabilities(tolerance=1e-20), "tolerance"),
-        (lambda: PlackettLuce([1.0]).exposure_vjp("log2", [1.0, 2.0]), "cotangent"),
+        (lambda: PlackettLuce([1.0]).exposure_with_vjp("log2")[1]([1.0, 2.0]), "cotangent"),
         (lambda: PlackettLuce([1.0]).exposure("dcg"), "unknown attention"),
     ],
 )

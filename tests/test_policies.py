@@ -43,45 +43,45 @@ def of_one_ranking(measures, temperature=1.0):
             f"r{i}": {topic: {doc: -rank for rank, doc in enumerate(order)}}
             for i, (order, _) in enumerate(listed)
         }
-        found = fe.evaluate(runs, QRELS, measures, groups={"A": GROUPS}, per_topic=True)
+        table = fe.evaluate(runs, QRELS, measures, groups={"A": GROUPS}, per_topic=True)
         chance = {f"r{i}": probability for i, (_, probability) in enumerate(listed)}
-        for row in found[found.topic == topic].itertuples():
+        for row in table[table.topic == topic].itertuples():
             key = (topic, row.measure)
             expected[key] = expected.get(key, 0.0) + chance[row.run] * row.value
     return expected
 
 
 def scored(measures, run=SCORES, policy="pl", **options):
-    found = fe.evaluate(
+    table = fe.evaluate(
         {"mine": run}, QRELS, measures, groups={"A": GROUPS}, policy=policy, per_topic=True, **options
     )
-    return {(row.topic, row.measure): (row.value, row.se) for row in found.itertuples()}
+    return {(row.topic, row.measure): (row.value, row.se) for row in table.itertuples()}
 
 
 @pytest.mark.parametrize("temperature", [1.0, 0.3, 4.0])
 def test_linear_measures_are_exact(temperature):
     expected = of_one_ranking(LINEAR, temperature)
-    found = scored(LINEAR, temperature=temperature)
+    scores = scored(LINEAR, temperature=temperature)
     for key, value in expected.items():
-        assert found[key][0] == pytest.approx(value, abs=1e-9)
-        assert math.isnan(found[key][1])
-    assert all(math.isnan(found["all", name][1]) for name in LINEAR)
+        assert scores[key][0] == pytest.approx(value, abs=1e-9)
+        assert math.isnan(scores[key][1])
+    assert all(math.isnan(scores["all", name][1]) for name in LINEAR)
 
 
 @pytest.mark.parametrize("temperature", [1.0, 0.5])
 def test_other_measures_are_within_their_errors(temperature):
     expected = of_one_ranking(SAMPLED, temperature)
-    found = scored(SAMPLED, temperature=temperature, samples=3000, seed=1)
+    scores = scored(SAMPLED, temperature=temperature, samples=3000, seed=1)
     for (topic, name), value in expected.items():
-        mean, se = found[topic, name]
+        mean, se = scores[topic, name]
         assert abs(mean - value) <= 4 * se + 1e-12, (topic, name)
         assert 0 <= se < 0.02
         assert (se > 1e-12) == (topic != "q3")  # one document has one ranking
-    means = {name: np.mean([found[topic, name][0] for topic in QRELS]) for name in SAMPLED}
+    means = {name: np.mean([scores[topic, name][0] for topic in QRELS]) for name in SAMPLED}
     for name, mean in means.items():
-        assert found["all", name][0] == pytest.approx(mean, abs=1e-12)
-        squares = sum(found[topic, name][1] ** 2 for topic in SCORES)
-        assert found["all", name][1] == pytest.approx(math.sqrt(squares) / 4, rel=1e-9)
+        assert scores["all", name][0] == pytest.approx(mean, abs=1e-12)
+        squares = sum(scores[topic, name][1] ** 2 for topic in SCORES)
+        assert scores["all", name][1] == pytest.approx(math.sqrt(squares) / 4, rel=1e-9)
 
 
 CASCADE = "D_ind(attention='cascade(0.9,0.5)')"
@@ -122,12 +122,13 @@ def test_cascade_attention_is_sampled():
     assert abs(value - expected) < 4 * se
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("measure", [*SAMPLED[:5], CASCADE])
 def test_standard_errors_are_right(measure):
     """Over many seeds the values spread as much as the reported standard error says."""
     run = {"q1": SCORES["q1"]}
-    found = [scored([measure], run, samples=200, seed=seed)["q1", measure] for seed in range(120)]
-    values, errors = np.array(found).T
+    pairs = [scored([measure], run, samples=200, seed=seed)["q1", measure] for seed in range(120)]
+    values, errors = np.array(pairs).T
     assert values.std(ddof=1) == pytest.approx(np.sqrt(np.mean(errors**2)), rel=0.2)
 
 
@@ -137,10 +138,10 @@ def test_seeds():
     for name in ("ERR", CASCADE):
         assert first["q1", name] != other["q1", name]
     run = {"q1": SCORES["q1"], "q2": SCORES["q1"]}
-    found = fe.evaluate(
+    table = fe.evaluate(
         {"x": run, "y": run}, {"q1": QRELS["q1"], "q2": QRELS["q1"]}, ["ERR"], policy="pl", per_topic=True
     )
-    assert found[found.topic != "all"].value.nunique() == 4  # each run and topic has rankings of its own
+    assert table[table.topic != "all"].value.nunique() == 4  # each run and topic has rankings of its own
 
 
 @pytest.fixture
@@ -155,7 +156,7 @@ def sampled():
 
 
 def test_sampled_rankings_are_their_plain_mean(sampled):
-    found = scored(LINEAR + SAMPLED, sampled, "samples")
+    scores = scored(LINEAR + SAMPLED, sampled, "samples")
     singles: dict[tuple[str, str], list[float]] = {}
     for (topic, _), part in sampled.groupby(["topic", "sample"]):
         for (at, name), (value, _) in scored(
@@ -165,14 +166,14 @@ def test_sampled_rankings_are_their_plain_mean(sampled):
                 singles.setdefault((topic, name), []).append(value)
     assert len(singles["q1", "ERR"]) == 5
     for key, values in singles.items():
-        assert found[key][0] == pytest.approx(np.mean(values), abs=1e-12), key
-        assert math.isnan(found[key][1])
+        assert scores[key][0] == pytest.approx(np.mean(values), abs=1e-12), key
+        assert math.isnan(scores[key][1])
 
 
 def test_sampled_rankings_share_exposure(sampled):
     """An exposure measure is that of the mean exposure, not the mean of the rankings' own values."""
     measures = ["D_ind", CASCADE, "D_ind@2"]
-    found = scored(measures, sampled, "samples")
+    scores = scored(measures, sampled, "samples")
     for name, attention, cutoff in [
         ("D_ind", "log2", 9),
         (CASCADE, "cascade(0.9,0.5)", 9),
@@ -184,7 +185,7 @@ def test_sampled_rankings_share_exposure(sampled):
             weights = parse_attention(attention).weights_given([QRELS["q1"].get(doc, 0) for doc in docs])
             for doc, weight in zip(docs[:cutoff], weights[:cutoff].tolist(), strict=True):
                 exposure[doc] += weight / 5
-        value, se = found["q1", name]
+        value, se = scores["q1", name]
         assert value == pytest.approx(d_ind(exposure, QRELS["q1"]), abs=1e-12)
         assert math.isnan(se)
 
@@ -193,10 +194,10 @@ def test_sampled_rankings_share_exposure(sampled):
 def test_topics_that_a_run_leaves_out(policy, sampled):
     run = sampled if policy == "samples" else SCORES
     exposed = ["D_ind", "EE_L", "AWRF(attr='A')", CASCADE]
-    found = scored(LINEAR + SAMPLED + exposed, run, policy, samples=50)
-    assert all(found["gone", name][0] == 0 for name in LINEAR + SAMPLED)
-    assert all(math.isnan(found["gone", name][0]) for name in exposed)
-    assert all(math.isnan(found["gone", name][1]) for name in LINEAR + SAMPLED + exposed)
+    scores = scored(LINEAR + SAMPLED + exposed, run, policy, samples=50)
+    assert all(scores["gone", name][0] == 0 for name in LINEAR + SAMPLED)
+    assert all(math.isnan(scores["gone", name][0]) for name in exposed)
+    assert all(math.isnan(scores["gone", name][1]) for name in LINEAR + SAMPLED + exposed)
 
 
 def test_several_rankings_need_the_policy_for_them(tmp_path, sampled):
@@ -205,7 +206,7 @@ def test_several_rankings_need_the_policy_for_them(tmp_path, sampled):
     path.write_text("".join(f"{row.topic}\t{row.sample}\t{row.doc}\n" for row in sampled.itertuples()))
     for policy in ("ranking", "pl"):
         with pytest.raises(
-            fe.UsageError, match=r"fair\.tsv has several rankings of a topic; .*--policy samples"
+            fe.UsageError, match=r"fair\.tsv has several rankings of a topic; .*policy 'samples'"
         ):
             fe.evaluate(path, QRELS, ["nDCG"], policy=policy)
     by_file = fe.evaluate(

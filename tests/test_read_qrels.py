@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fairevals import InputError, read_qrels
+from fairevals.collection.collection import load_collection
 from fairevals.collection.inputs import load_qrels
 from fairevals.io.streams import Source
 
@@ -64,9 +65,12 @@ def test_an_id_that_starts_with_l_is_no_grade(tmp_path):
         (b"9 0 c LL2", r"grade 'LL2'"),
         (b"9 0 c Ll2", r"grade 'Ll2'"),
         (b"9 0 c 1_0", r"grade '1_0'"),
-        (b"9 0 c\xff 1", r"bytes that are not UTF-8; expected UTF-8"),
+        (b"9 0 c\xff 1", r"a byte that is not UTF-8 .*; expected UTF-8"),
         (b"9 0 c\x00 1", r"a control character in .*; expected text"),
-        (b"9 1 b 1", r"document 'b' of topic '9' judged twice, 2 and 1; expected one grade"),
+        (
+            b"9 1 b 1",
+            r"document 'b' of topic '9' judged twice, 2 in .*x\.qrels:3 and 1 here; expected one grade",
+        ),
     ],
 )
 def test_what_is_wrong_with_a_line(tmp_path, line, message):
@@ -77,10 +81,12 @@ def test_what_is_wrong_with_a_line(tmp_path, line, message):
 
 def test_ntcir_lines_that_are_wrong(tmp_path):
     with pytest.raises(
-        InputError, match=r"x\.qrels:2: 4 columns: '9 0 b L1'; expected 3 columns \(topic doc L0…\)"
+        InputError, match=r"x\.qrels:2: 4 columns: '9 0 b L1'; expected 3 columns \(topic doc grade\)"
     ):
         read_qrels(written(tmp_path, "9 a L1\n9 0 b L1\n"))
-    with pytest.raises(InputError, match=r"x\.qrels:3: document 'a' of topic '9' judged twice, 1 and 2"):
+    with pytest.raises(
+        InputError, match=r"x\.qrels:3: document 'a' of topic '9' judged twice, 1 in .*x\.qrels:1 and 2"
+    ):
         read_qrels(written(tmp_path, "9 a L1\n9 b L1\n9 a L2\n"))
 
 
@@ -115,9 +121,9 @@ def test_pieces_of_any_size_and_any_order_of_lines(judged, size, random):
         patch.setattr(Source, "chunks", lambda self, _=0: chunks(self, size))
         patch.setattr("pathlib.Path.open", None)  # nothing but the bytes at hand is read
         from fairevals.collection.qrels import Qrels
-        from fairevals.io.qrels import read_columns
+        from fairevals.io.qrels import read_qrels_columns
 
-        found = Qrels.of(read_columns(Source.of(text.encode(), "x")))
+        found = Qrels.of(read_qrels_columns(Source.of(text.encode(), "x")))
     assert grades(found) == judged
     assert found.max_grade == (max([grade for grade in judged.values() if grade > 0], default=1))
     for number, topic in enumerate(found.topics):
@@ -137,5 +143,43 @@ def test_from_python():
         load_qrels(pd.DataFrame({"topic": ["q", "q"], "doc": ["a", "b"], "grade": ["1", "x"]}))
     with pytest.raises(InputError, match=r"qrels: columns topic, doc; expected topic, doc, grade"):
         load_qrels(pd.DataFrame({"topic": ["q"], "doc": ["a"]}))
-    with pytest.raises(InputError, match=r"qrels:3: document 'a' of topic 'q' judged twice, 1 and 2"):
+    with pytest.raises(
+        InputError, match=r"qrels:3: document 'a' of topic 'q' judged twice, 1 in qrels:1 and 2 here"
+    ):
         load_qrels(pd.DataFrame({"topic": ["q"] * 3, "doc": ["a", "b", "a"], "grade": [1, 1, 2]}))
+
+
+# Several files
+
+
+def test_several_files_are_joined(tmp_path):
+    paths = [
+        written(tmp_path, "10 0 zoë 0.5\n9 0 b 2\n", "a.qrels"),
+        written(tmp_path, "# NTCIR\n9 a L-1\n9 b L2\n", "b.qrels"),
+        written(tmp_path, gzip.compress(b"10 0 new 1\n"), "c.qrels"),
+    ]
+    expected = EXPECTED | {("10", "new"): 1}
+    assert grades(read_qrels(*paths)) == expected
+    assert grades(load_qrels(paths)) == expected
+    assert grades(load_qrels(tuple(map(str, paths[::-1])))) == expected
+    task = written(tmp_path, 'qrels = ["a.qrels", "b.qrels", "c.qrels"]', "task.toml")
+    assert grades(load_collection(task).qrels) == expected
+    assert grades(load_collection(task, [paths[0]]).qrels) == {
+        k: v for k, v in EXPECTED.items() if k != ("9", "a")
+    }
+
+
+def test_two_grades_in_two_files_are_an_error_that_names_both_places(tmp_path):
+    a = written(tmp_path, "# x\n9 0 c 0\n9 0 b 2\n", "a.qrels")
+    b = written(tmp_path, "9 0 d 1\n\n9 0 b 1\n", "b.qrels")
+    message = r"b\.qrels:3: document 'b' of topic '9' judged twice, 2 in .*a\.qrels:3 and 1 here; expected one grade"
+    with pytest.raises(InputError, match=message):
+        read_qrels(a, b)
+    c = written(tmp_path, "9 b L1\n", "c.qrels")
+    with pytest.raises(InputError, match=r"a\.qrels:3: document 'b' .*, 1 in .*c\.qrels:1 and 2 here"):
+        read_qrels(c, a)
+
+
+def test_an_empty_file_among_several(tmp_path):
+    with pytest.raises(InputError, match=r"b\.qrels: no line"):
+        read_qrels(written(tmp_path, "9 0 b 2\n", "a.qrels"), written(tmp_path, "# nothing\n", "b.qrels"))

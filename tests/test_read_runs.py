@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from fairevals import InputError, UsageError, read_run
 from fairevals.collection.inputs import load_qrels, load_run
-from fairevals.io.runs import read_columns
+from fairevals.io.runs import read_run_columns
 from fairevals.io.streams import Source
 
 ROWS = [
@@ -44,7 +44,7 @@ def written(folder, data, name="x.run"):
 
 
 def columns(data, name="x.run", **options):
-    return read_columns(Source.of(data if isinstance(data, bytes) else data.encode(), name), **options)
+    return read_run_columns(Source.of(data if isinstance(data, bytes) else data.encode(), name), **options)
 
 
 SPELLINGS = {
@@ -195,10 +195,10 @@ def test_tables_with_samples(tmp_path, kind):
         ("topic,doc,score\nq,a,1\nq,,2\n", r":3: an empty doc; expected a doc"),
         ("topic,doc,score\nq,a,1\n,b,2\n", r":3: an empty topic; expected a topic"),
         ("topic,doc,score\nq,a,1\nq,b,2\nq,a,3\n", r":4: document 'a' a second time .* \(first in line 2\)"),
-        ("topic,doc,score\nq,a,1\nq,b,2,3,4\n", r": not a readable table \(.*line 3"),
+        ("topic,doc,score\nq,a,1\nq,b,2,3,4\n", r":3: 5 columns: .*; expected 3 \(topic, doc, score\)"),
         (
             "topic,doc,score\nq,a,1,0.5\nq,b,2,0.4\n",
-            r":2: more columns than names in the header; expected .*doc",
+            r":2: 4 columns: 'q,a,1,0.5'; expected 3 \(topic, doc, score\)",
         ),
         ("topic,doc,score\n", r": no .*expected"),
     ],
@@ -283,7 +283,7 @@ def test_depth_keeps_what_ranking_needs(rows, depth, order):
 
 def test_depth_over_many_pieces(monkeypatch):
     """The best of a topic may stand in its last piece, after earlier ones were thinned out."""
-    monkeypatch.setattr("fairevals.io.runs._Builder.reduced", 8)
+    monkeypatch.setattr("fairevals.io.runs.RunBuilder.reduced", 8)
     chunks = Source.chunks
     monkeypatch.setattr(Source, "chunks", lambda self, _=0: chunks(self, 64))
     data = "".join(f"t{i % 3} Q0 d{i:03} 1 {i * 37 % 101} x\n" for i in range(300))
@@ -342,7 +342,7 @@ def test_a_line_far_down_is_counted_right(tmp_path):
         (b"\xef\xbb\xbf", r": no readable line"),
         (b"<SYSDESC>only this</SYSDESC>\n", r": no readable line"),
         (b"\0" * 5000, r":1: a control character"),
-        ("R1 Q0 a 1 1 t\n".encode("utf-16"), r":1: "),
+        ("R1 Q0 a 1 1 t\n".encode("utf-16"), r": this is UTF-16 text; save it as UTF-8; expected a TREC run"),
     ],
 )
 def test_files_without_a_run(tmp_path, data, message):
@@ -375,7 +375,7 @@ def test_a_file_beyond_the_limit(tmp_path, monkeypatch, suffix):
     read = []
     chunks = Source.chunks
     monkeypatch.setattr(Source, "chunks", lambda self, size=0: _spy(chunks(self, 65536), read))
-    with pytest.raises(InputError, match=r"more than 100000 bytes; expected less \(FAIREVALS_MAX_BYTES\)"):
+    with pytest.raises(InputError, match=r"more than 100000 bytes; raise FAIREVALS_MAX_BYTES to allow it"):
         read_run(path)
     assert sum(read) < 1_000_000
 
@@ -404,7 +404,7 @@ def test_a_line_beyond_the_limit(tmp_path, monkeypatch, size, end):
     assert len(exact) == 30
     assert read_run(written(tmp_path, short + exact + end)).lines == 2
     with pytest.raises(
-        InputError, match=r"x\.run:2: a line of more than 30 bytes; expected less \(FAIREVALS_MAX"
+        InputError, match=r"x\.run:2: a line of more than 30 bytes; raise FAIREVALS_MAX_LINE to allow"
     ):
         read_run(written(tmp_path, short + exact.replace(b"b", b"bb", 1) + end + (short * 3 if end else b"")))
 
@@ -446,7 +446,7 @@ def test_names_from_python_that_no_file_could_have(doc, message):
     frame = pd.DataFrame(
         {"topic": ["q", "q"], "doc": pd.Series(["a", doc], dtype=object), "score": [1.0, 1.0]}
     )
-    expected = r"an empty doc" if message == "empty" else r"a doc with a character that is none"
+    expected = r"an empty doc" if message == "empty" else r"a doc with an invalid character"
     with pytest.raises(InputError, match=rf"run:2: {expected}"):
         load_run(frame)
     with pytest.raises(InputError, match=rf"qrels:2: {expected}"):

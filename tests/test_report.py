@@ -8,6 +8,7 @@ import math
 import re
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -20,22 +21,19 @@ from fairevals.cli.report import run as run_report
 from fairevals.collection.groups import Attribute
 from fairevals.errors import FairevalsError, InputError, UsageError
 from fairevals.evaluation import Plan, load_collection
+from fairevals.evaluation.leaderboard import ranking_of_runs
 from fairevals.evaluation.scores import Scores
 from fairevals.io import folders
 from fairevals.io.names import safe_name
 from fairevals.io.task import PolicySpec, Task
 from fairevals.measures import parse_measure
-from fairevals.report.board import board
-from fairevals.report.gather import PANELS, ReportOptions, gather
-from fairevals.report.merits import exposure_by_merit
+from fairevals.report.board import board, pareto, role
+from fairevals.report.gather import PANELS, ReportOptions, drivers, gather, tipping
+from fairevals.report.groups import run_details
 from fairevals.report.page import page_data
-from fairevals.report.record import REPORT
-from fairevals.report.roles import role
 from fairevals.report.style import data_uri, labels
-from fairevals.report.topics import drivers, tipping
-from fairevals.report.tradeoff import pareto
-from fairevals.report.trained import read_summaries
-from fairevals.report.write import write_report
+from fairevals.report.training import read_summaries
+from fairevals.report.write import REPORT, write_report
 from fairevals.statistics import pair
 
 TOP = Path(__file__).resolve().parent.parent
@@ -61,7 +59,7 @@ def record(sample):
     return json.loads((sample / "report.json").read_text(encoding="utf-8"))
 
 
-def test_all_files_are_there(sample, record):
+def test_all_files_are_written(sample, record):
     names = {str(path.relative_to(sample)) for path in sample.rglob("*") if path.is_file()}
     assert names == {"index.html", "scores.csv", "report.json", *record["figures"]}
     assert {"figures/tradeoff.svg", "figures/topics.svg", "figures/agreement.svg"} <= names
@@ -69,7 +67,7 @@ def test_all_files_are_there(sample, record):
         assert ElementTree.parse(sample / name).getroot().tag.endswith("svg")
 
 
-def test_the_page_asks_nothing_of_anyone(page):
+def test_the_page_loads_nothing(page):
     for tag, attributes in page.elements:
         for name, value in attributes.items():
             if name in ("src", "srcset", "data", "poster", "action", "background", "href", "xlink:href"):
@@ -81,7 +79,7 @@ def test_the_page_asks_nothing_of_anyone(page):
     ]
 
 
-def test_the_policy_allows_only_what_the_page_has(sample, page):
+def test_the_content_policy_allows_only_what_the_page_has(sample, page):
     policy = next(m["content"] for m in page.all("meta") if m.get("http-equiv") == "Content-Security-Policy")
     assert "default-src 'none'" in policy and "unsafe" not in policy and "http" not in policy
     text = (sample / "index.html").read_text(encoding="utf-8")
@@ -143,7 +141,7 @@ def test_hashes_are_those_of_the_files(sample, record):
         assert "/" not in file["name"]
 
 
-def test_scores_have_a_row_a_topic_and_the_means(sample, record):
+def test_scores_have_one_row_per_topic_and_the_means(sample, record):
     with (sample / "scores.csv").open(encoding="utf-8") as file:
         rows = list(csv.DictReader(file))
     assert list(rows[0]) == ["run", "topic", "measure", "value", "se"]
@@ -159,13 +157,17 @@ def test_record_has_all_parts(record):
     assert record["leaderboard"][0] == "best"
     assert {row["run"] for row in record["comparisons"]} == {"weak", "strong", "best"}
     assert {m["name"] for m in record["measures"]} == set(record["correlations"]["measures"])
-    assert all(mean["letters"] for mean in record["means"])
+    # Letters are for the family without the named baseline and reference.
+    assert all(bool(mean["letters"]) == (mean["run"] in ("strong", "best")) for mean in record["means"])
+    for family in record["significance"]["families"]:
+        assert family["runs"] == ["best", "strong"]
+        assert family["outside"] == {"middle": "baseline", "weak": "reference"}
     assert "NaN" not in json.dumps(record)
     for front in record["fronts"]:
         assert front["runs"]
 
 
-def test_the_same_report_is_the_same_bytes(sample, tmp_path):
+def test_the_same_input_gives_the_same_bytes(sample, tmp_path):
     task, files = sample.parent / "task" / "task.toml", sorted((sample.parent / "task").glob("*.run"))
     make(task, [str(f) for f in files], tmp_path, "--baseline", "middle", "--reference", "weak")
     for path in sample.rglob("*"):
@@ -178,16 +180,16 @@ def test_hostile_names_are_text_everywhere(tmp_path):
     task, files = write_task(tmp_path / "task", HOSTILE, topics)
     assert make(task, files, tmp_path / "out") == 0
     text = (tmp_path / "out" / "index.html").read_text(encoding="utf-8")
-    found = Page(text)
-    assert len(found.all("script")) == 2  # ours, and the data
-    assert not [image for image in found.all("img") if not image["src"].startswith("data:")]
-    assert not [a for _, a in found.elements if any(name.startswith("on") for name in a)]
+    parsed = Page(text)
+    assert len(parsed.all("script")) == 2  # ours, and the data
+    assert not [image for image in parsed.all("img") if not image["src"].startswith("data:")]
+    assert not [a for _, a in parsed.elements if any(name.startswith("on") for name in a)]
     assert text.count("</script") == 2
     for name in HOSTILE:  # the tooltip of the leaderboard has all of it
-        assert name in [th.get("title") for th in found.all("th")], name[:30]
-    assert "<script>alert(1)</script>" in found.text and "{{7*7}}" in found.text
-    assert "\u202e" not in found.text and "\\u202e" in found.text
-    data = json.loads(found.scripts[0])
+        assert name in [th.get("title") for th in parsed.all("th")], name[:30]
+    assert "<script>alert(1)</script>" in parsed.text and "{{7*7}}" in parsed.text
+    assert "\u202e" not in parsed.text and "\\u202e" in parsed.text
+    data = json.loads(parsed.scripts[0])
     assert len(data["runs"]) == len(HOSTILE) and len(set(data["runs"])) == len(HOSTILE)
     assert max(map(len, data["runs"] + data["topics"])) <= 90
     record = json.loads((tmp_path / "out" / "report.json").read_text(encoding="utf-8"))
@@ -199,7 +201,7 @@ def test_hostile_names_are_text_everywhere(tmp_path):
     assert len(text) < 2_000_000
 
 
-def test_a_strangers_folder_is_left_alone(sample, tmp_path):
+def test_a_folder_of_other_files_is_not_touched(sample, tmp_path):
     task, files = sample.parent / "task" / "task.toml", [str(sample.parent / "task" / "00.run")]
     (tmp_path / "thesis.tex").write_text("mine")
     with pytest.raises(UsageError, match="not empty"):
@@ -214,7 +216,7 @@ def test_a_strangers_folder_is_left_alone(sample, tmp_path):
         REPORT.check(tmp_path / "thesis.tex")
 
 
-def test_an_earlier_report_is_replaced_and_its_figures_go(sample, tmp_path):
+def test_an_earlier_report_and_its_figures_are_replaced(sample, tmp_path):
     place = sample.parent / "task"
     files = [str(path) for path in sorted(place.glob("*.run"))]
     out = tmp_path / "out"
@@ -230,7 +232,7 @@ def test_an_earlier_report_is_replaced_and_its_figures_go(sample, tmp_path):
     assert (tmp_path / "precious.svg").exists() and (out / "notes.txt").exists()
 
 
-def test_a_failure_leaves_the_old_page_and_no_rests(tmp_path, monkeypatch):
+def test_a_failure_leaves_the_old_page_and_no_partial_files(tmp_path, monkeypatch):
     REPORT.write(
         tmp_path, {"report.json": json.dumps({"format": REPORT.format}).encode(), "index.html": b"old"}
     )
@@ -253,7 +255,7 @@ def test_a_failure_leaves_the_old_page_and_no_rests(tmp_path, monkeypatch):
     assert not list(tmp_path.rglob("*.part"))
 
 
-def test_wrong_folder_is_told_before_the_work(tmp_path):
+def test_an_unusable_folder_is_reported_before_the_work(tmp_path):
     (tmp_path / "x").write_text("")
     with pytest.raises(UsageError, match="not empty"):
         make(tmp_path / "no-such-task.toml", ["no-such.run"], tmp_path)
@@ -262,8 +264,8 @@ def test_wrong_folder_is_told_before_the_work(tmp_path):
 def test_one_run_and_one_measure_still_give_a_page(sample, tmp_path):
     place = sample.parent / "task"
     assert make(place / "task.toml", [str(place / "00.run")], tmp_path, "-m", "nDCG@10") == 0
-    found = Page((tmp_path / "index.html").read_text(encoding="utf-8"))
-    sections = [s["id"] for s in found.all("section")]
+    parsed = Page((tmp_path / "index.html").read_text(encoding="utf-8"))
+    sections = [s["id"] for s in parsed.all("section")]
     assert sections == ["leaderboard", "groups", "exposure", "remarks", "sources", "glossary"]
     assert json.loads((tmp_path / "report.json").read_text())["comparisons"] == []
 
@@ -283,11 +285,11 @@ def test_qrels_alone_are_enough(sample, tmp_path):
         str(tmp_path),
     ]
     assert run_report(parser.parse_args(args)) == 0
-    found = Page((tmp_path / "index.html").read_text(encoding="utf-8"))
-    assert "groups" not in [s["id"] for s in found.all("section")]
+    parsed = Page((tmp_path / "index.html").read_text(encoding="utf-8"))
+    assert "groups" not in [s["id"] for s in parsed.all("section")]
 
 
-def test_missing_topics_and_undefined_values_are_remarked(tmp_path):
+def test_missing_topics_and_undefined_values_are_among_the_remarks(tmp_path):
     task, files = write_task(tmp_path / "task", ["whole", "part"], ["q1", "q2", "q3"])
     lines = Path(files[1]).read_text().splitlines(keepends=True)
     Path(files[1]).write_text("".join(line for line in lines if not line.startswith("q3")))
@@ -295,13 +297,13 @@ def test_missing_topics_and_undefined_values_are_remarked(tmp_path):
     record = json.loads((tmp_path / "out" / "report.json").read_text())
     assert any("part: has nothing for 1 judged topic, such as q3" in line for line in record["remarks"])
     assert any("undefined" in line and "q3" in line for line in record["remarks"])
-    found = Page((tmp_path / "out" / "index.html").read_text(encoding="utf-8"))
+    parsed = Page((tmp_path / "out" / "index.html").read_text(encoding="utf-8"))
     for line in record["remarks"]:
-        assert line in found.text
-    assert "1 undefined" in found.text
+        assert line in parsed.text
+    assert "1 undefined" in parsed.text
 
 
-def test_sampling_error_is_shown_apart_and_warned_of(sample, tmp_path):
+def test_sampling_error_is_shown_separately_with_a_warning(sample, tmp_path):
     place = sample.parent / "task"
     files = [str(path) for path in sorted(place.glob("*.run"))]
     make(place / "task.toml", files, tmp_path / "few", "--policy", "pl", "--samples", "5")
@@ -345,17 +347,17 @@ def test_trained_policies_have_their_section(sample, tmp_path):
     place = sample.parent / "task"
     files = [str(path) for path in sorted(place.glob("*.run"))]
     make(place / "task.toml", files, tmp_path / "out", "--trained", str(tmp_path / "trained"))
-    found = Page((tmp_path / "out" / "index.html").read_text(encoding="utf-8"))
-    assert "trained" in [s["id"] for s in found.all("section")]
-    assert "<img/src=x>" in found.text
-    alt = " ".join(image["alt"] for image in found.all("img"))
+    parsed = Page((tmp_path / "out" / "index.html").read_text(encoding="utf-8"))
+    assert "trained" in [s["id"] for s in parsed.all("section")]
+    assert "<img/src=x>" in parsed.text
+    alt = " ".join(image["alt"] for image in parsed.all("img"))
     assert "from 0.9010 at λ=0 to 0.8010 at λ=10" in alt
     record = json.loads((tmp_path / "out" / "report.json").read_text())
     assert {"figures/trained-lambda.svg", "figures/trained-plane.svg"} <= set(record["figures"])
     assert "training summary" in [file["role"] for file in record["files"]]
 
 
-def test_summary_is_meant_over_seeds(tmp_path):
+def test_a_summary_is_averaged_over_seeds(tmp_path):
     write_summary(tmp_path / "trained")
     summary = read_summaries([tmp_path / "trained"])
     assert summary.utility == "nDCG(dcg='exp-log2')" and summary.disparity == "D_group(attr='group')"
@@ -377,14 +379,14 @@ def test_summary_is_meant_over_seeds(tmp_path):
         (None, "cannot be read"),
     ],
 )
-def test_a_wrong_summary_gets_file_and_line(tmp_path, text, message):
+def test_an_invalid_summary_is_reported_with_file_and_line(tmp_path, text, message):
     if text is not None:
         (tmp_path / "summary.csv").write_text(text)
     with pytest.raises(InputError, match=re.escape(message)):
         read_summaries([tmp_path])
 
 
-def test_unknown_baseline_or_reference_is_told(sample, tmp_path):
+def test_an_unknown_baseline_or_reference_is_an_error(sample, tmp_path):
     place = sample.parent / "task"
     for option in ("--baseline", "--reference"):
         with pytest.raises(FairevalsError, match="nobody"):
@@ -400,10 +402,107 @@ def test_pareto_front_by_hand():
 def test_the_front_respects_directions():
     values = np.array([[[0.9], [0.5], [0.4]], [[0.8], [0.1], [-0.1]], [[0.7], [0.2], [0.0]]])
     measures = tuple(map(parse_measure, ("nDCG@10", "D_ind", "DP(attr='G',protected='g')")))
-    found = board(Scores(("a", "b", "c"), measures, ("t",), values, np.full(values.shape, np.nan)))
-    assert [found.ranked(m) for m in range(3)] == [[0, 1, 2], [1, 2, 0], [2, 1, 0]]
-    best = [[entry.best for entry in row] for row in found.entries]
+    means = board(Scores(("a", "b", "c"), measures, ("t",), values, np.full(values.shape, np.nan)))
+    assert [ranking_of_runs(means.scores, m) for m in range(3)] == [[0, 1, 2], [1, 2, 0], [2, 1, 0]]
+    assert [means.winner(m) for m in range(3)] == [0, 1, 2] and means.order == [0, 1, 2]
+    best = [[entry.best for entry in row] for row in means.entries]
     assert best == [[True, False, False], [False, True, False], [False, False, True]]
+
+
+def test_an_incomplete_run_never_wins():
+    """By hand: c leaves out its worst topic and would be best on both measures."""
+    nan = np.nan
+    values = np.array(
+        [
+            [[0.9, 0.9], [0.5, 0.5]],
+            [[0.8, 0.8], [0.2, 0.2]],
+            [[1.0, nan], [0.1, nan]],
+            [[nan, nan], [nan, nan]],
+        ]
+    )
+    measures = tuple(map(parse_measure, ("nDCG@10", "D_ind")))
+    means = board(Scores(tuple("abcd"), measures, ("1", "2"), values, np.full(values.shape, nan)))
+    assert [[entry.incomplete for entry in row] for row in means.entries] == [[False] * 2] * 2 + [
+        [True] * 2
+    ] * 2
+    assert means.order == [0, 1, 2, 3] and ranking_of_runs(means.scores, 1) == [1, 0, 2, 3]
+    assert [[entry.best for entry in row] for row in means.entries] == [
+        *([True, False], [False, True], [False, False], [False, False])
+    ]
+    assert [means.winner(m) for m in (0, 1)] == [0, 1]
+    assert means.front(0, 1) == [0, 1]
+
+
+def test_no_run_wins_where_all_are_incomplete():
+    values = np.array([[[0.9, np.nan]], [[np.nan, 0.8]]])
+    means = board(
+        Scores(("a", "b"), (parse_measure("D_ind"),), ("1", "2"), values, np.full(values.shape, np.nan))
+    )
+    assert means.winner(0) is None and not means.any("best")
+
+
+def test_silence_does_not_win_on_the_page(tmp_path):
+    """A run that leaves out all but the topic with its smallest D_group would have the smallest mean."""
+    topics = [f"q{i}" for i in range(5)]
+    task, files = write_task(tmp_path / "task", ["whole", "silent"], topics)
+    make(task, files, tmp_path / "all")
+    with (tmp_path / "all" / "scores.csv").open() as file:
+        values = {
+            (row["run"], row["topic"]): float(row["value"])
+            for row in csv.DictReader(file)
+            if row["measure"].startswith("D_group")
+        }
+    kept = min(topics, key=lambda topic: values["silent", topic])
+    assert values["silent", kept] < values["whole", "all"]
+    lines = Path(files[1]).read_text().splitlines(keepends=True)
+    Path(files[1]).write_text("".join(line for line in lines if line.split()[0] == kept))
+    make(task, files, tmp_path / "out")
+    record = json.loads((tmp_path / "out" / "report.json").read_text())
+    silent = {m["measure"]: m for m in record["means"] if m["run"] == "silent"}
+    measure = next(name for name in silent if name.startswith("D_group"))
+    assert silent[measure]["value"] == pytest.approx(values["silent", kept])
+    assert silent[measure]["incomplete"] and not silent[measure]["best"]
+    assert not silent["nDCG@10"]["incomplete"]  # a missing topic is 0 for utility
+    assert [front["runs"] for front in record["fronts"]] == [["whole"]] * 3
+    assert any("silent: incomplete for AWRF(attr='G')@10" in line for line in record["remarks"])
+    page = Page((tmp_path / "out" / "index.html").read_text(encoding="utf-8"))
+    assert page.text.count("listed after the complete runs and never marked best") == 1
+    assert sum("data-incomplete" in cell for cell in page.all("td")) == 3
+    assert "run, incomplete" in (tmp_path / "out" / "figures" / "tradeoff.svg").read_text()
+    cards = page.text[page.text.index("Best by") : page.text.index("Leaderboard", page.text.index("Best by"))]
+    assert cards.count("whole") == 3 and "silent" not in cards
+
+
+def test_a_count_has_no_best_run_and_no_card(sample, tmp_path):
+    place = sample.parent / "task"
+    files = [str(path) for path in sorted(place.glob("*.run"))]
+    make(place / "task.toml", files, tmp_path, "-m", "NumRet", "-m", "nDCG@10", "-m", "AWRF(attr='G')")
+    record = json.loads((tmp_path / "report.json").read_text())
+    counts = [mean for mean in record["means"] if mean["measure"] == "NumRet"]
+    assert [mean["value"] for mean in counts] == [12 * 30] * 4  # 30 documents on each of 12 topics
+    assert not any(mean["best"] for mean in counts)
+    assert record["measures"][0]["role"] == "other"
+    text = Page((tmp_path / "index.html").read_text(encoding="utf-8")).text
+    assert "Best by nDCG@10" in text and "Best by NumRet" not in text
+
+
+def test_the_status_of_a_run_is_shown_and_decides_the_family(tmp_path):
+    task, files = write_task(tmp_path, list("abcde"), ["q1", "q2", "q3"])
+    collection = load_collection(task)
+    report = gather(files, collection, Plan.of(collection), ReportOptions(baseline="b"))
+    statuses = ("official", "baseline", "reference", "unofficial", "baseline")
+    scores = replace(report.scores, statuses=statuses)
+    report = replace(report, scores=scores, board=board(scores, baseline=1))
+    assert [report.badges(r) for r in range(5)] == [
+        [],
+        ["baseline"],
+        ["reference"],
+        ["unofficial"],
+        ["baseline"],
+    ]
+    write_report(report, tmp_path / "out")
+    text = " ".join(Page((tmp_path / "out" / "index.html").read_text(encoding="utf-8")).text.split())
+    assert "Letters: Tukey HSD over 2 runs: a, d; outside: b (baseline), c (reference), e (baseline)." in text
 
 
 def test_roles():
@@ -444,20 +543,20 @@ def test_drivers_and_tipping():
     )
     paired = pair(scores, 0, "b", "a")
     first, second = drivers(paired)
-    assert (first.topic, second.topic) == ("2", "1")
-    assert first.gain == pytest.approx(0.5) and first.without == pytest.approx(-0.05)
+    assert (first["topic"], second["topic"]) == ("2", "1")
+    assert first["gain"] == pytest.approx(0.5) and first["without"] == pytest.approx(-0.05)
     assert tipping(paired.gains) == 1
 
 
 def test_exposure_by_merit_by_hand():
     collection = load_collection(Task(), {"q": {"a": 2, "b": 1, "c": 0}})
-    found = exposure_by_merit({"q": {"a": 1.0, "c": 2.0}}, collection, PolicySpec())
-    assert found.levels.tolist() == [0, 1, 2] and found.documents == (1, 1, 1)
-    assert found.mean == pytest.approx([1, 0, 1 / np.log2(3)])
-    assert found.slope == pytest.approx((1 + 1 / np.log2(3)) / 3)
+    _, merits = run_details({"q": {"a": 1.0, "c": 2.0}}, collection, PolicySpec())
+    assert merits.levels.tolist() == [0, 1, 2] and merits.documents == (1, 1, 1)
+    assert merits.mean == pytest.approx([1, 0, 1 / np.log2(3)])
+    assert merits.slope == pytest.approx((1 + 1 / np.log2(3)) / 3)
 
 
-def test_many_runs_stay_small_and_quick(tmp_path):
+def test_a_report_of_many_runs_stays_small(tmp_path):
     topics = [f"q{i}" for i in range(20)]
     task, files = write_task(tmp_path / "task", [f"system-{i:02}" for i in range(30)], topics)
     make(task, files, tmp_path / "out")
@@ -471,9 +570,9 @@ def test_values_by_topic_are_limited(tmp_path, monkeypatch):
     task, files = write_task(tmp_path, ["a", "b", "c"], ["q1", "q2"])
     collection = load_collection(task)
     report = gather(files, collection, Plan.of(collection), ReportOptions(baseline="a"))
-    monkeypatch.setattr("fairevals.report.page.MOST_VALUES", 20)
+    monkeypatch.setattr("fairevals.report.page.MAX_VALUES", 20)
     assert [value is not None for value in page_data(report)["values"]].count(True) == 2
-    monkeypatch.setattr("fairevals.report.page.MOST_VALUES", 5)
+    monkeypatch.setattr("fairevals.report.page.MAX_VALUES", 5)
     assert page_data(report)["values"] == [None] * 3 and page_data(report)["topics"] == []
     write_report(report, tmp_path / "out")
 
@@ -507,6 +606,7 @@ def test_embedded_figures_follow_the_scheme():
     assert "prefers-color-scheme:dark" in text
 
 
+@pytest.mark.slow
 def test_the_demo_writes_a_report(tmp_path):
     command = [sys.executable, "-m", "fairevals", "demo", "-o", "out"]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
@@ -526,12 +626,50 @@ def test_the_sample_report_is_small_and_names_no_folder():
     assert all("/" not in file["name"] for file in record["files"])
 
 
-def test_an_attribute_without_memberships_is_no_hindrance(tmp_path):
+def test_an_attribute_without_memberships_is_skipped(tmp_path):
     task, files = write_task(tmp_path / "task", ["a", "b"], ["q1", "q2"])
     task.write_text(task.read_text() + '[attributes.LATER]\ngroups = ["x", "y"]\n')
     assert make(task, files, tmp_path / "out", "-m", "nDCG@5") == 0
     record = json.loads((tmp_path / "out" / "report.json").read_text())
     assert {one["attribute"] for one in record["distributions"]} == {"G"}
+
+
+def test_a_folder_of_parquet_files_is_a_run_as_in_score(tmp_path):
+    pytest.importorskip("pyarrow", reason="reading parquet needs pyarrow")
+    import hashlib
+
+    import pandas as pd
+
+    task, files = write_task(tmp_path / "task", ["a", "b"], ["q1", "q2", "q3"])
+    columns = ["topic", "Q0", "doc", "rank", "score", "tag"]
+    frame = pd.read_csv(files[1], sep=" ", names=columns)[["topic", "doc", "score"]]
+    folder = tmp_path / "b"
+    folder.mkdir()
+    for name, rows in (("1.parquet", frame[frame.topic != "q3"]), ("2.parquet", frame[frame.topic == "q3"])):
+        rows.to_parquet(folder / name)
+    make(task, files, tmp_path / "files")
+    make(task, [files[0], str(folder)], tmp_path / "folders")
+    first, second = (json.loads((tmp_path / out / "report.json").read_text()) for out in ("files", "folders"))
+    for part in ("means", "distributions", "exposure", "comparisons"):
+        assert first[part] == second[part]
+    lines = [
+        f"{hashlib.sha256((folder / name).read_bytes()).hexdigest()}  {name}\n"
+        for name in ("1.parquet", "2.parquet")
+    ]
+    info = second["files"][-1]
+    assert info["name"] == "b/" and info["sha256"] == hashlib.sha256("".join(lines).encode()).hexdigest()
+
+
+def test_undefined_shares_are_reported_as_undefined(tmp_path):
+    task, files = write_task(tmp_path / "task", ["known", "unknown"], ["q1", "q2"])
+    task.write_text(task.read_text() + 'unmapped = "skip"\n')
+    Path(files[1]).write_text("q1 Q0 new 1 1 unknown\nq2 Q0 new 1 1 unknown\n")
+    make(task, files, tmp_path / "out")
+    record = json.loads((tmp_path / "out" / "report.json").read_text())
+    shares = {one["run"]: one for one in record["distributions"]}
+    assert [sum(row) for row in shares["known"]["achieved"]] == pytest.approx([1] * 10)
+    assert shares["unknown"]["topics"] == 0 and shares["unknown"]["achieved"][0] == [None] * 3
+    assert any("unknown: shares of the groups of G are undefined" in line for line in record["remarks"])
 
 
 def test_a_run_from_a_pipe_is_read_once(tmp_path):

@@ -10,13 +10,15 @@ import subprocess
 import sys
 import tomllib
 import warnings
+import zipfile
 from collections import Counter, defaultdict
 from itertools import pairwise
 from pathlib import Path
 
 import pytest
 
-from tools.sample import write_sample
+from fairevals.cli.demo import extract_sample
+from tools.sample import ARCHIVE, pack_sample, write_sample
 from tools.sample.draws import Draws
 
 TOP = Path(__file__).resolve().parents[1]
@@ -101,6 +103,29 @@ def test_the_shipped_files_are_those_the_generator_writes(folder: Path) -> None:
     written = files_below(folder)
     shipped = files_below(TOP)
     assert {name for name in written if shipped.get(name) != written[name]} == set()
+
+
+def test_the_archive_in_the_package_has_the_files_of_the_repository(tmp_path: Path) -> None:
+    shipped = files_below(TOP)
+    del shipped["runs/README.md"]
+    extract_sample(tmp_path)
+    assert files_below(tmp_path) == shipped
+    archive = (TOP / ARCHIVE).read_bytes()
+    assert len(archive) < 400_000
+    assert archive == pack_sample(TOP) == pack_sample(tmp_path)  # deterministic; `make sample` writes it
+
+
+@pytest.mark.parametrize("name", ["../evil", "/etc/evil", "runs/../../evil", "other/x", "runs/"])
+def test_an_archive_with_other_files_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    (tmp_path / "data").mkdir()
+    with zipfile.ZipFile(tmp_path / "data" / "sample.zip", "w") as archive:
+        archive.writestr(name, "x")
+    monkeypatch.setattr("fairevals.cli.demo.files", lambda _: tmp_path)
+    with pytest.raises(ValueError, match="unexpected file"):
+        extract_sample(tmp_path / "out")
+    assert not (tmp_path / "out").exists()
 
 
 def test_only_the_named_files_are_left(folder: Path) -> None:
@@ -286,6 +311,7 @@ def test_a_trained_run_ranks_all_pages_of_all_topics(folder: Path, tag: str) -> 
     assert mean_ndcg(run, read_qrels(folder)) > 0.6
 
 
+@pytest.mark.slow
 def test_the_trained_runs_are_what_their_commands_give(tmp_path: Path) -> None:
     """The comment in runs/README.md, run as it stands; another machine may differ in the last digits."""
     shutil.copytree(TOP / "qrels", tmp_path / "qrels")

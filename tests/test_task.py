@@ -8,7 +8,7 @@ import pytest
 
 from fairevals import InputError, UsageError, evaluate, read_task
 from fairevals.io import task as task_module
-from fairevals.io.task import PolicySpec, Task
+from fairevals.io.task import PolicySpec, Task, run_info
 from fairevals.measures.divergences import DIVERGENCES
 
 FULL = """\
@@ -69,7 +69,7 @@ def test_every_key(read, tmp_path):
     task = read(FULL)
     assert (task.name, task.max_grade, task.order, task.cutoff) == ("FairWeb sample", 2.5, "file", 20)
     assert (task.measures, task.utility_weight, task.max_documents) == (("nDCG@10", "ERR"), 0.5, 50)
-    assert task.qrels == tmp_path / "data" / "x.qrels"
+    assert task.qrels == (tmp_path / "data" / "x.qrels",)
     assert task.policy == PolicySpec("pl", 0.5, 77, 9)
     h, region, sex, age = task.attributes.values()
     assert list(task.attributes) == ["HINDEX", "REGION", "SEX", "AGE"]
@@ -99,9 +99,9 @@ def test_paths_are_relative_to_the_file(tmp_path, monkeypatch):
     (tmp_path / "deep").mkdir()
     (tmp_path / "deep" / "t.toml").write_text('qrels = "../q"\n')
     monkeypatch.chdir(tmp_path)
-    assert read_task("deep/t.toml").qrels == Path("deep/../q")
+    assert read_task("deep/t.toml").qrels == (Path("deep/../q"),)
     (tmp_path / "deep" / "t.toml").write_text('qrels = "/data/q"\n')
-    assert read_task("deep/t.toml").qrels == Path("/data/q")
+    assert read_task("deep/t.toml").qrels == (Path("/data/q"),)
 
 
 def test_byte_order_mark_and_windows_line_ends(read):
@@ -190,11 +190,12 @@ def test_wrong_values(read, old, new, message):
         ("name = 'x'\n[attributes]\nA = 3\n", r":3: attributes.A = 3; expected a table, \[attributes.A\]"),
         ("policy = 'pl'\n", r":1: policy = .*; expected a table, \[policy\]"),
         ("name = 'x'\norder = \n", r":2: not TOML \(Invalid value"),
-        ("name = 'x'\nname = 'y'\n", r":2: not TOML \(Cannot overwrite"),
+        ("name = 'x'\nname = 'y'\n", r":2: the key 'name' a second time; expected every key once"),
         ("name = 'x", r": not TOML|:1: not TOML"),
         (b"name = 'x'\nqrels = '\xff'\n", r":2: bytes that are not UTF-8; expected UTF-8"),
         (b"name = 'x'\n\0", r":2: not TOML"),
-        (b"\x1f\x8b\x08\x00", r":1: "),
+        (b"\x1f\x8b\x08\x00", r": cannot be read"),
+        (b"PK\x03\x04\x14\0", r": this is a zip archive; expected a task file"),
     ],
 )
 def test_files_that_are_no_task(read, text, message):
@@ -208,7 +209,7 @@ def test_missing_file(tmp_path):
 
 
 def test_divergences_are_those_that_exist():
-    assert set(task_module.DIVERGENCES) == set(DIVERGENCES)
+    assert set(task_module.DIVERGENCE_NAMES) == set(DIVERGENCES)
 
 
 def test_a_task_that_scores_nothing_says_so(read, tmp_path):
@@ -219,3 +220,102 @@ def test_a_task_that_scores_nothing_says_so(read, tmp_path):
         evaluate(run, qrels, task=read("max_grade = 2"))
     with pytest.raises(UsageError, match="there are no qrels"):
         evaluate(run, task=read(""))
+
+
+# Qrels, runs table and labels
+
+
+def test_several_qrels(read, tmp_path):
+    assert read('qrels = ["a", "b/c"]').qrels == (tmp_path / "a", tmp_path / "b" / "c")
+    assert read("qrels = []").qrels == ()
+    with pytest.raises(InputError, match=r"task\.toml:2: qrels = .*; expected the name of a file"):
+        read('name = "x"\nqrels = ["a", 3]')
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (
+            "cutoff = 1\n[policy]\nseed = 1\nseed = 2\n",
+            r":4: the key 'seed' a second time; expected every key once",
+        ),
+        ('qrels = "a"\nname = "x"\nqrels = [\n  "b",\n]\n', r":5: the key 'qrels' a second time"),
+        ("[policy]\nseed = 1\n[attributes]\n[policy]\nkind = 'pl'\n", r":4: not TOML \(.*policy.*twice"),
+    ],
+)
+def test_keys_given_twice(read, text, message):
+    with pytest.raises(InputError, match=rf"task\.toml{message}"):
+        read(text)
+
+
+def test_labels_of_measures(read):
+    task = read("measures = ['nDCG@10', { measure = \"GFR(util='ERR')\", label = 'GFR-ERR' }, 'ERR']")
+    assert task.measures == ("nDCG@10", "GFR(util='ERR')", "ERR")
+    assert task.labels == {"GFR(util='ERR')": "GFR-ERR"}
+
+
+@pytest.mark.parametrize(
+    "item",
+    ["{measure = 'ERR'}", "{measure = 'ERR', label = 'E', x = 1}", "{measure = 1, label = 'E'}", "{}", "3"],
+)
+def test_wrong_labels(read, item):
+    with pytest.raises(
+        InputError, match=r"task\.toml:2: measures = .*; expected a list of texts or tables such as"
+    ):
+        read(f"cutoff = 1\nmeasures = ['AP', {item}]")
+
+
+def test_runs_table(read, tmp_path):
+    (tmp_path / "data").mkdir()
+    table = tmp_path / "data" / "runs.csv"
+    table.write_text("file,status,name\na.run,baseline,BM25\n../runs/b.run,,\n'c'.run,reference,\n")
+    task = read('runs = "data/runs.csv"')
+    folder = tmp_path / "data"
+    assert [(row.name, row.team, row.status) for row in task.runs] == [
+        ("BM25", "", "baseline"),
+        ("", "", "official"),
+        ("", "", "reference"),
+    ]
+    assert [Path(row.file) for row in task.runs] == [
+        folder / "a.run",
+        folder / "../runs/b.run",
+        folder / "'c'.run",
+    ]
+    assert run_info(task, folder / "a.run").name == "BM25"
+    assert run_info(task, tmp_path / "elsewhere" / "a.run").name == "BM25"
+    assert run_info(task, tmp_path / "runs" / "b.run") == task.runs[1]
+    assert run_info(task, "d.run") is None
+
+
+def test_a_path_decides_before_a_file_name(read, tmp_path, monkeypatch):
+    (tmp_path / "runs.tsv").write_text("name\tfile\nX\tx/a.run\nY\ty/a.run\n")
+    task = read('runs = "runs.tsv"')
+    assert run_info(task, tmp_path / "y" / "a.run").name == "Y"
+    assert run_info(task, "z/a.run") is None  # either of the two
+    monkeypatch.chdir(tmp_path)
+    assert run_info(task, "x/../x/a.run").name == "X"
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (
+            "file,status\na,official\n\nb,Baseline\n",
+            r":4: status 'Baseline'; expected one of official, unofficial",
+        ),
+        ("file,name\na,x\n./a,y\n", r":3: the file './a' a second time; expected every file once"),
+        ("name,file\nx,\n", r":2: an empty file; expected the name of a run file"),
+        ("name,team\nx,y\n", r":1: columns name, team; expected a header with file"),
+        ("file,status,group\nx,official,y\n", r":1: the unknown column 'group'; expected one of file, name"),
+        ("file,status\nx\n", r":2: 1 columns: 'x'; expected 2 \(file, status\)"),
+    ],
+)
+def test_wrong_runs_tables(read, tmp_path, text, message):
+    (tmp_path / "runs.csv").write_text(text)
+    with pytest.raises(InputError, match=rf"runs\.csv{message}"):
+        read('runs = "runs.csv"')
+
+
+def test_a_missing_runs_table(read):
+    with pytest.raises(InputError, match=r"none\.csv: cannot be read"):
+        read('runs = "none.csv"')

@@ -13,7 +13,7 @@ import pytest
 from fairevals.cli import predict, train
 from fairevals.cli.main import COMMANDS, main, make_parser
 from fairevals.errors import InputError, InputWarning, UsageError
-from fairevals.report.learning import learning_figure
+from fairevals.report.training import learning_figure
 from fairevals.training import (
     Dataset,
     Settings,

@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from experiments.examples import credit_queries, german_credit, simulated
+from experiments.datasets import credit_queries, german_credit, simulated
 from fairevals.errors import InputError, UsageError
 from fairevals.measures.disparity import group_disparity
 from fairevals.training import (

@@ -1,1 +1,1 @@
-"""Programs that make what the repository ships; no part of the installed package."""
+"""Programs that generate files of the repository; no part of the installed package."""

@@ -1,5 +1,5 @@
-"""The command line: a file a command, thin: parse, call, print.
+"""The command line. Each command is a module that parses its options, calls the library and prints the result.
 
-A command module has `SUMMARY` (one line), `EXAMPLE`, `configure(parser)` and `run(args)`, which returns the exit
-code. Whatever is slow to import is imported inside `run`.
+A command module has `SUMMARY` (one sentence), `EXAMPLE`, `configure(parser)` and `run(args)`, which returns the exit
+code. Slow imports stay inside `run`, so that `--help` answers at once. `common` has the options that commands share.
 """

@@ -1,4 +1,4 @@
-"""Options that commands share, and how they print."""
+"""Options that commands share, and output to the terminal."""
 
 from __future__ import annotations
 
@@ -21,21 +21,20 @@ if TYPE_CHECKING:
 
 
 def whole(least: int, most: int = 10**15) -> Callable[[str], int]:
-    """A type for options that are whole numbers from `least` to `most`."""
+    """An argument type: whole numbers from `least` to `most`."""
 
     def parse(text: str) -> int:
         if not text.isdecimal() or len(text) > 18 or not least <= int(text) <= most:
             limit = "" if len(text) < len(str(most)) else f" and at most {most}"
-            raise argparse.ArgumentTypeError(
-                f"{escape(text)!r} is not a whole number of at least {least}{limit}"
-            )
+            error = f"{escape(text)!r} is not a whole number of at least {least}{limit}"
+            raise argparse.ArgumentTypeError(error)
         return int(text)
 
     return parse
 
 
 def positive(text: str) -> float:
-    """A type for options that are numbers above 0."""
+    """An argument type: numbers above 0."""
     try:
         value = float(text)
     except ValueError:
@@ -45,75 +44,96 @@ def positive(text: str) -> float:
     return value
 
 
-def add_collection(parser: argparse.ArgumentParser) -> None:
+def add_collection(parser: Any) -> None:
     """--task and --qrels."""
-    parser.add_argument(
-        "--task", metavar="T.toml", help="task file: qrels, attributes, measures, conventions"
-    )
-    parser.add_argument("--qrels", metavar="Q", help="qrels file; counts before the task's")
-
-
-def add_measures(parser: argparse.ArgumentParser) -> None:
-    """-m."""
-    parser.add_argument(
-        "-m",
-        "--measure",
+    add = parser.add_argument
+    add("--task", metavar="T.toml", help="task file: qrels, attributes, measures, conventions")
+    add(
+        "--qrels",
         action="append",
-        dest="measures",
-        metavar="MEASURE",
-        help="such as nDCG@10 or \"GF(attr='HINDEX')@20\"; more than once for several (default: the task's)",
+        metavar="Q",
+        help="qrels file, repeated to join several; overrides the task's",
     )
 
 
-def add_policy(parser: argparse.ArgumentParser) -> None:
+def add_runs(parser: Any) -> None:
+    """The run files."""
+    text = "run file, compressed or not, - for standard input; or a folder of parquet files"
+    parser.add_argument("runs", nargs="+", metavar="RUN", help=text)
+
+
+def add_measures(parser: Any) -> None:
+    """-m."""
+    text = "such as nDCG@10 or \"GF(attr='HINDEX')@20\"; repeated for several (default: the task's)"
+    parser.add_argument("-m", "--measure", action="append", dest="measures", metavar="MEASURE", help=text)
+
+
+def add_policy(parser: Any) -> None:
     """--policy, --samples, --seed, --temperature."""
-    group = parser.add_argument_group("policy")
-    group.add_argument(
-        "--policy",
-        choices=("ranking", "pl", "samples"),
-        help="how a run is read: one ranking a topic; scores as Plackett-Luce log-weights; several rankings a "
-        "topic, the second column being the sample id (default: the task's, else ranking)",
+    add = parser.add_argument_group("policy").add_argument
+    text = (
+        "read a run as one ranking per topic, as log-weights of a Plackett-Luce policy, or as several rankings per "
+        "topic with the sample id in the second column (default: the task's, else ranking)"
     )
-    group.add_argument(
+    add("--policy", choices=("ranking", "pl", "samples"), help=text)
+    add(
         "--samples",
         type=whole(2),
         metavar="N",
-        help="rankings drawn where a value is not exact (default 1000)",
+        help="rankings to draw where a value is not exact (default 1000)",
     )
-    group.add_argument("--seed", type=whole(0), metavar="N", help="seed of the drawing (default 0)")
-    group.add_argument(
-        "--temperature", type=positive, metavar="T", help="divides the log-weights (default 1)"
-    )
+    add("--seed", type=whole(0), metavar="N", help="seed of the random numbers (default 0)")
+    add("--temperature", type=positive, metavar="T", help="divides the log-weights (default 1)")
 
 
-def add_output(parser: argparse.ArgumentParser, default: str = "table") -> None:
+def add_output(parser: Any, default: str = "table") -> None:
     """--format, -o, -p."""
-    group = parser.add_argument_group("output")
-    group.add_argument(
-        "--format",
-        choices=("table", "csv", "tsv", "json", "latex"),
-        default=default,
-        help=f"default: {default}",
-    )
-    group.add_argument(
-        "-o", "--output", metavar="FILE", help="write there instead of printing; an old file is replaced"
-    )
-    group.add_argument(
-        "-p", "--places", type=whole(0, 100), metavar="N", help="decimals (default: 4 in tables, else all)"
-    )
+    add = parser.add_argument_group("output").add_argument
+    formats = ("table", "csv", "tsv", "json", "latex")
+    add("--format", choices=formats, default=default, help=f"default: {default}")
+    add("-o", "--output", metavar="FILE", help="write to this file, replacing it, instead of printing")
+    add("-p", "--places", type=whole(0, 100), metavar="N", help="decimals (default: 4 in tables, else all)")
 
 
-def add_dask(parser: argparse.ArgumentParser) -> None:
-    """--dask."""
+def add_folder(
+    parser: Any, contents: str, force: str = "write even if the folder has other files in it"
+) -> None:
+    """-o for a folder, and --force."""
+    parser.add_argument("-o", "--output", required=True, metavar="DIR", help=f"folder for {contents}")
+    parser.add_argument("--force", action="store_true", help=force)
+
+
+def add_jobs(parser: Any) -> None:
+    """--jobs."""
     parser.add_argument(
-        "--dask",
-        metavar="ADDRESS",
-        help="score on a Dask cluster, such as tcp://host:8786, whose workers can read the same files",
+        "--jobs", type=whole(1), default=1, metavar="N", help="number of processes (default 1)"
     )
+
+
+def add_dask(parser: Any) -> None:
+    """--dask."""
+    text = "score on a Dask cluster, such as tcp://host:8786, whose workers can read the files"
+    parser.add_argument("--dask", metavar="ADDRESS", help=text)
+
+
+def collection_of(args: argparse.Namespace) -> Collection:
+    """The collection that --task and --qrels name."""
+    from fairevals.evaluation import load_collection
+
+    if not args.task and not args.qrels:
+        raise UsageError("give --task T.toml or --qrels Q")
+    return load_collection(args.task, args.qrels)
+
+
+def policy_of(args: argparse.Namespace, collection: Collection) -> PolicySpec:
+    """The task's policy, with the options that were given."""
+    given = {"kind": args.policy, "samples": args.samples, "seed": args.seed, "temperature": args.temperature}
+    changes = {key: value for key, value in given.items() if value is not None}
+    return replace(collection.task.policy, **changes)
 
 
 def executor_of(args: argparse.Namespace) -> AbstractContextManager[Executor | None]:
-    """The cluster that --dask names, or nothing."""
+    """The cluster that --dask names, or None."""
     if args.dask is None:
         return nullcontext()
     if args.jobs > 1:
@@ -123,38 +143,8 @@ def executor_of(args: argparse.Namespace) -> AbstractContextManager[Executor | N
     return connected(args.dask)
 
 
-def add_folder(
-    group: Any, contents: str, force: str = "write into a folder that has other things in it, too"
-) -> None:
-    """-o for a folder, and --force."""
-    group.add_argument("-o", "--output", required=True, metavar="DIR", help=f"folder for {contents}")
-    group.add_argument("--force", action="store_true", help=force)
-
-
-def add_jobs(parser: argparse.ArgumentParser) -> None:
-    """--jobs."""
-    parser.add_argument("--jobs", type=whole(1), default=1, metavar="N", help="processes to use (default 1)")
-
-
-def collection_of(args: argparse.Namespace) -> Collection:
-    """What --task and --qrels name."""
-    from fairevals.evaluation import load_collection
-
-    if not args.task and not args.qrels:
-        raise UsageError("give --task T.toml or --qrels Q")
-    return load_collection(args.task, args.qrels)
-
-
-def policy_of(args: argparse.Namespace, collection: Collection) -> PolicySpec:
-    """The task's policy, changed as the options say."""
-    given = {"kind": args.policy, "samples": args.samples, "seed": args.seed, "temperature": args.temperature}
-    return replace(
-        collection.task.policy, **{key: value for key, value in given.items() if value is not None}
-    )
-
-
 def emit(text: str, output: str | None) -> None:
-    """Print a result, or write it to a file, whole."""
+    """Print a result, or write it to a file."""
     if output is None or output == "-":
         sys.stdout.write(text)
         return
@@ -165,31 +155,26 @@ def emit(text: str, output: str | None) -> None:
 
 
 def emit_table(table: Table, args: argparse.Namespace) -> None:
-    """Print a table as --format, -o and -p say."""
+    """Print a table as --format, -o and -p ask."""
     from fairevals.io.out import render
 
     emit(render(table, args.format, args.places), args.output)
 
 
-def say(text: str) -> None:
-    """A remark for the person at the terminal; never part of the result."""
+def log(text: str) -> None:
+    """Print a remark to standard error, apart from the result."""
     print(f"fairevals: {text}", file=sys.stderr)
 
 
-def progress(what: str) -> Callable[[int, int], None] | None:
-    """A progress line on standard error, if that is a terminal."""
+def progress(label: str) -> Callable[[int, int], None] | None:
+    """A progress bar on standard error if that is a terminal, else None."""
     if not sys.stderr.isatty():
         return None
 
-    def show(done: int, of: int) -> None:
-        width = 24
-        filled = width * done // max(of, 1)
-        end = "\r\033[K" if done == of else ""
-        print(
-            f"\r{what} [{'█' * filled}{'·' * (width - filled)}] {done}/{of}",
-            end=end,
-            file=sys.stderr,
-            flush=True,
-        )
+    def show(done: int, total: int) -> None:
+        filled = 24 * done // max(total, 1)
+        end = "\r\033[K" if done == total else ""
+        bar = f"\r{label} [{'█' * filled}{'·' * (24 - filled)}] {done}/{total}"
+        print(bar, end=end, file=sys.stderr, flush=True)
 
     return show

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import math
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -10,7 +11,8 @@ from fairevals.cli import common
 from fairevals.errors import UsageError, escape
 
 if TYPE_CHECKING:
-    from fairevals.statistics.compare import Comparisons
+    from fairevals.io.out import Cell, Table
+    from fairevals.statistics.compare import Comparison, Comparisons
 
 SUMMARY = (
     "Compare runs with a baseline: differences, intervals, tests, effect sizes, wins and losses by topic."
@@ -31,7 +33,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--test",
         choices=("ttest", "wilcoxon", "tukey", "bootstrap"),
         default="ttest",
-        help="paired t-test (default); Wilcoxon signed-rank; randomised Tukey HSD over all runs; paired bootstrap",
+        help="paired t-test (default); Wilcoxon signed-rank; randomised Tukey HSD over the baseline and all runs that "
+        "the task does not list as baseline or reference; paired bootstrap",
     )
     parser.add_argument(
         "--correct",
@@ -50,24 +53,26 @@ def run(args: argparse.Namespace) -> int:
     from fairevals.statistics.compare import compare
 
     if args.test == "tukey" and args.correct in ("holm", "bh"):
-        raise UsageError("--test tukey corrects for all pairs of runs by itself: leave --correct out")
+        raise UsageError("--test tukey corrects for all pairs of runs by itself: omit --correct")
     collection = common.collection_of(args)
     plan = Plan.of(collection, args.measures, common.policy_of(args, collection))
     runs, place = with_baseline(args.runs, args.baseline)
     scores = score(runs, collection, plan, jobs=args.jobs, progress=common.progress("scoring"))
     for note in scores.notes:
-        common.say(note)
+        common.log(note)
     if place is None:
         place = tagged(scores.runs, args.baseline)
     if len(scores.runs) < 2:
-        raise UsageError("there is nothing to compare: give a run beside the baseline")
-    found = compare(scores, place, test=args.test, correction=args.correct, seed=plan.policy.seed)
-    common.emit(rendered(found, args.format, args.places), args.output)
+        raise UsageError("nothing to compare: give at least one run besides the baseline")
+    comparisons = compare(scores, place, test=args.test, correction=args.correct, seed=plan.policy.seed)
+    common.emit(format_comparisons(comparisons, args.format, args.places), args.output)
     return 0
 
 
 def with_baseline(runs: list[str], baseline: str) -> tuple[list[str], int | None]:
-    """The files to score, and which is the baseline: None if it is a tag. A file that is not a run yet is added.
+    """The files to score, and the position of the baseline among them (None if it is a tag).
+
+    A file that is not among the runs is added.
 
     >>> with_baseline(["a.run", "b.run"], "b.run"), with_baseline(["a.run"], "bm25")
     ((['a.run', 'b.run'], 1), (['a.run'], None))
@@ -88,7 +93,7 @@ def _same_file(a: str, b: str) -> bool:
 
 
 def tagged(names: tuple[str, ...], baseline: str) -> int:
-    """The run with that tag."""
+    """The position of the run with a tag."""
     if baseline in names:
         return names.index(baseline)
     raise UsageError(
@@ -97,13 +102,81 @@ def tagged(names: tuple[str, ...], baseline: str) -> int:
     )
 
 
-def rendered(found: Comparisons, style: str, places: int | None) -> str:
-    """The comparisons as text; for people with the notes under the table, in LaTeX as comments."""
+def format_comparisons(comparisons: Comparisons, style: str, places: int | None) -> str:
+    """The comparisons as text: a full table for programs; a summary with notes for people (comments in LaTeX)."""
     from fairevals.io.out import render
-    from fairevals.statistics.tables import data_table, notes, people_table
+    from fairevals.statistics.compare import description, full_table, remarks
 
     if style not in ("table", "latex"):
-        return render(data_table(found), style, places)
-    table = render(people_table(found, 4 if places is None else places), style, places)
-    before, mark = ("% ", "bold:") if style == "latex" else ("", "*")
-    return table + "".join(f"{before}{line}\n" for line in notes(found, mark))
+        return render(full_table(comparisons), style, places)
+    table = render(summary_table(comparisons, 4 if places is None else places), style, places)
+    prefix, mark = ("% ", "bold:") if style == "latex" else ("", "*")
+    notes = [description(comparisons, mark), *remarks(comparisons)]
+    return table + "".join(f"{prefix}{line}\n" for line in notes)
+
+
+def summary_table(comparisons: Comparisons, places: int = 4) -> Table:
+    """For each measure the baseline, then one row per run; significant differences are marked.
+
+    The mean of the baseline is over all its topics, everything else over the topics common to the run and the baseline.
+    """
+    from fairevals.io.out import Table
+
+    scores, b = comparisons.scores, comparisons.scores.runs.index(comparisons.baseline)
+    correction = {"holm": ["p Holm"], "bh": ["p BH"]}.get(comparisons.correction, [])
+    level = f"{100 * (1 - comparisons.alpha):g} % interval"
+    columns = ("measure", "run", "mean", "difference", level, "p", *correction, comparisons.procedure.effect)
+    columns += ("won/tied/lost", "common topics", "")
+    rows: list[tuple[Cell, ...]] = []
+    marked = set()
+    for m, measure in enumerate(scores.measures):
+        mean = scores.mean(b, m)
+        blanks: tuple[Cell, ...] = (None,) * (5 + len(correction))
+        remark = "baseline, incomplete" if scores.incomplete[b, m] else "baseline"
+        head = f"{measure} {measure.direction.arrow}".rstrip()
+        rows.append((head, comparisons.baseline, mean.value, *blanks, mean.topics, remark))
+        for row in comparisons.of(str(measure)):
+            if row.significant:
+                marked.add((len(rows), 5 + len(correction)))
+            rows.append(_cells(row, bool(correction), places))
+    return Table(columns, tuple(rows), frozenset(marked))
+
+
+def _cells(row: Comparison, corrected: bool, places: int) -> tuple[Cell, ...]:
+    interval = None
+    if not math.isnan(row.low) and not math.isnan(row.high):
+        interval = f"[{_signed(row.low, places)}, {_signed(row.high, places)}]"
+    ps = (row.p, row.corrected) if corrected else (row.p,)
+    effect = _signed(row.effect, min(places, 2))
+    remark = [
+        row.statement,
+        "incomplete" if row.run in row.incomplete else "",
+        "not tested" if row.untested else "",
+    ]
+    return (
+        *("", row.run, row.mean, _signed(row.difference, places), interval),
+        *(_p_value(p, places) for p in ps),
+        *(effect, f"{row.wins}/{row.ties}/{row.losses}", len(row.topics)),
+        ", ".join(filter(None, remark)),
+    )
+
+
+def _signed(value: float, places: int) -> Cell:
+    """A number with its sign; without one if it is 0 as printed.
+
+    >>> _signed(0.25, 2), _signed(-0.25, 2), _signed(-0.0001, 2), _signed(float("nan"), 2)
+    ('+0.25', '-0.25', '0.00', None)
+    """
+    if math.isnan(value):
+        return None
+    text = f"{value:+.{places}f}"
+    return text if float(text) else text[1:]
+
+
+def _p_value(p: float, places: int) -> Cell:
+    """A p-value; never printed as 0.
+
+    >>> _p_value(0.00001, 4), _p_value(0.25, 4)
+    ('<0.0001', 0.25)
+    """
+    return f"<{10.0**-places:.{places}f}" if p < 10.0**-places else p

@@ -3,73 +3,77 @@
 from __future__ import annotations
 
 import argparse
+import re
+import zipfile
+from importlib.resources import files
 from pathlib import Path
 
 from fairevals.cli import common
 
-SUMMARY = "Score the sample task (invented researchers and films) and show the way to everything else."
+SUMMARY = (
+    "Score the sample task (invented researchers and films), write its report, and suggest what to try next."
+)
 EXAMPLE = "  fairevals demo -o fairevals-demo"
+
+REFERENCES = ("random", "pg-rank", "fair-pg-rank")
+_NAME = re.compile(r"(runs|qrels)/\w[\w.-]*")
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
-    parser.add_argument(
-        "-o", "--output", default="fairevals-demo", metavar="DIR", help="default: fairevals-demo"
-    )
-    parser.add_argument(
+    add = parser.add_argument
+    add("-o", "--output", default="fairevals-demo", metavar="DIR", help="default: fairevals-demo")
+    add(
         "--data",
         metavar="DIR",
-        help="a folder with runs/ and qrels/ (default: made anew below the output folder)",
+        help="folder with runs/ and qrels/ (default: extracted into the output folder)",
     )
+
+
+def extract_sample(folder: Path) -> None:
+    """Write the sample task that the package contains to `runs/` and `qrels/` below a folder."""
+    from fairevals.io.streams import written_bytes
+
+    with (files("fairevals") / "data" / "sample.zip").open("rb") as file, zipfile.ZipFile(file) as archive:
+        for name in archive.namelist():
+            if not _NAME.fullmatch(name):  # nothing outside the two folders, whatever the archive says
+                raise ValueError(f"unexpected file in the sample: {name!r}")
+            with written_bytes(folder / name) as out:
+                out.write(archive.read(name))
 
 
 def run(args: argparse.Namespace) -> int:
-    """Make the sample if need be, report on it, print the leaderboard and what to try next."""
+    """Extract the sample if needed, write its report, print the leaderboard and further commands."""
     from fairevals.errors import UsageError, escape
     from fairevals.evaluation import Plan, leaderboard, load_collection
     from fairevals.io.out import render
     from fairevals.report.gather import ReportOptions, gather
-    from fairevals.report.record import REPORT
-    from fairevals.report.write import write_report
+    from fairevals.report.write import REPORT, write_report
 
     out = Path(args.output)
     REPORT.check(out)
     data = Path(args.data) if args.data else out
     if not args.data:
-        from tools.sample import write_sample
-
-        write_sample(data)
+        extract_sample(data)
     task, runs = data / "qrels" / "task.toml", sorted((data / "runs").glob("*.run"))
     if not runs:
         raise UsageError(f"there is no run in {escape(str(data / 'runs'), 200)}")
     collection = load_collection(task)
-    plan = Plan.of(collection)
     names = [path.stem for path in runs]
-    wish = ReportOptions(
+    options = ReportOptions(
         baseline=names.index("bm25") if "bm25" in names else None,
-        references=tuple(place for place, name in enumerate(names) if is_reference(name)),
+        references=tuple(place for place, name in enumerate(names) if name in REFERENCES),
     )
-    report = gather([str(path) for path in runs], collection, plan, wish, progress=common.progress("scoring"))
-    files = write_report(report, out, force=True)  # it was checked before the sample was put there
+    show = common.progress("scoring")
+    report = gather([str(path) for path in runs], collection, Plan.of(collection), options, progress=show)
+    written = write_report(report, out, force=True)  # checked above, before the sample was extracted
     common.emit(render(leaderboard.leaderboard(report.asked_scores()), "table"), None)
     for note in report.scores.notes:
-        common.say(note)
-    print(
-        f"\nwritten: {files[0]} (open it in a browser), {out / 'scores.csv'}, {out / 'report.json'}, {out / 'figures'}/"
-    )
+        common.log(note)
+    rest = ", ".join(str(out / name) for name in ("scores.csv", "report.json", "figures/"))
     given = f"--task {task} {data / 'runs'}/*.run"
+    print(f"\nwritten: {written[0]} (open it in a browser), {rest}")
     print(f"next:    fairevals compare {given} --baseline bm25")
     print(f"         fairevals score {given} -m \"AWRF(attr='ORIGIN')\" --policy pl")
     print(f"         fairevals report {given} --policy pl -o my-report")
     return 0
-
-
-def is_reference(name: str) -> bool:
-    """Whether a run of the sample is a reference policy: a random order, or one that was trained.
-
-    >>> is_reference("random"), is_reference("fair-pg-rank-lambda1-seed0"), is_reference("dense")
-    (True, True, False)
-    """
-    from fairevals.training.settings import METHODS
-
-    return name == "random" or any(name == method or name.startswith(f"{method}-") for method in METHODS)

@@ -8,14 +8,15 @@ from importlib.metadata import PackageNotFoundError, version
 
 from fairevals import __version__
 
-SUMMARY = "What is installed, what is optional and what it is good for, and which limits are in force."
+SUMMARY = "Show the installed versions, the optional packages with what they enable, and the limits in force."
 EXAMPLE = "  fairevals doctor"
 
 NEEDED = ("numpy", "scipy", "pandas", "ir-measures", "matplotlib", "jinja2")
 OPTIONAL = {
     "pyarrow": ("parquet", "runs as parquet files and folders"),
-    "zstandard": ("zst", "files that end in .zst"),
+    "zstandard": ("zst", "files compressed by zstd"),
     "distributed": ("dask", "scoring on a Dask cluster (--dask)"),
+    "shtab": ("completion", "completion in shells"),
 }
 """Package: the extra that installs it, and what it enables."""
 
@@ -24,10 +25,10 @@ def configure(parser: argparse.ArgumentParser) -> None:
     """There are no options."""
 
 
-def found(package: str) -> str | None:
+def version_of(package: str) -> str | None:
     """The version of an installed package, or None.
 
-    >>> found("no-such-package") is None
+    >>> version_of("no-such-package") is None
     True
     """
     try:
@@ -37,26 +38,24 @@ def found(package: str) -> str | None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Print it; 1 if something is missing that is needed."""
+    """Print the state; returns 1 if a needed package is missing."""
     from fairevals.io.streams import Limits
 
-    missing = [name for name in NEEDED if found(name) is None]
-    print(f"fairevals {__version__}")
-    print(f"Python {sys.version.split()[0]} ({sys.platform})")
-    print("\nneeded:")
+    print(f"fairevals {__version__}\nPython {sys.version.split()[0]} ({sys.platform})\n\nneeded:")
     for name in NEEDED:
-        print(f"  {name:<12} {found(name) or f'MISSING (pip install {name})'}")
+        print(f"  {name:<12} {version_of(name) or f'MISSING (pip install {name})'}")
     print("\noptional:")
     for name, (extra, purpose) in OPTIONAL.items():
-        state = found(name) or "—"
+        state, hint = version_of(name), ""
         if name == "zstandard" and sys.version_info >= (3, 14):
             state = "in Python itself"
-        hint = "" if state != "—" else f" (pip install 'fairevals[{extra}]')"
+        elif state is None:
+            state, hint = "—", f" (pip install 'fairevals[{extra}]')"
         print(f"  {name:<12} {state:<10} {purpose}{hint}")
     limits = Limits.current()
-    print("\nlimits:")
-    print(f"  FAIREVALS_MAX_BYTES {limits.bytes:<14} bytes of one file, decompressed")
+    print(f"\nlimits:\n  FAIREVALS_MAX_BYTES {limits.bytes:<14} bytes of one file, decompressed")
     print(f"  FAIREVALS_MAX_LINE  {limits.line:<14} bytes of one line")
+    missing = [name for name in NEEDED if version_of(name) is None]
     if missing:
         print(f"\nmissing: {', '.join(missing)}", file=sys.stderr)
     return 1 if missing else 0

@@ -8,44 +8,29 @@ from pathlib import Path
 
 from fairevals.cli import common
 
-SUMMARY = "Expected exposure of every document or group under a run, with merit and target beside it."
+SUMMARY = "Compute the expected exposure of every document or group under a run, beside merit and target."
 EXAMPLE = """  fairevals exposure --qrels qrels/sample.qrels runs/bm25.run --policy pl -k 20 --figure exposure.svg
   fairevals exposure --task qrels/task.toml runs/bm25.run --by group --format table"""
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
+    add = parser.add_argument
     common.add_collection(parser)
-    parser.add_argument("run_file", metavar="RUN", help="run file, compressed or not; - for standard input")
-    parser.add_argument(
-        "--by", choices=("doc", "group"), default="doc", help="rows are documents (default) or groups"
-    )
-    parser.add_argument(
-        "--attr", action="append", default=[], metavar="A", help="with --by group: only this attribute"
-    )
-    parser.add_argument(
-        "--attention", default="log2", metavar="V", help="log2 (default), trecfair, 'rbp(0.8)', …"
-    )
-    parser.add_argument(
-        "-k", "--cutoff", type=common.whole(1), metavar="K", help="ranks beyond K get no attention"
-    )
-    parser.add_argument(
-        "--merit", default="identity", metavar="F", help="identity (default), square, sqrt, exp, binary"
-    )
-    parser.add_argument(
-        "--topic",
-        action="append",
-        default=[],
-        metavar="T",
-        help="only this topic (more than once for several)",
-    )
-    parser.add_argument("--figure", metavar="FILE", help="also draw it, as .svg, .png or .pdf")
+    add("run_file", metavar="RUN", help="run file, compressed or not; - for standard input")
+    add("--by", choices=("doc", "group"), default="doc", help="one row per document (default) or per group")
+    add("--attr", action="append", default=[], metavar="A", help="with --by group: only this attribute")
+    add("--attention", default="log2", metavar="V", help="log2 (default), trecfair, 'rbp(0.8)', …")
+    add("-k", "--cutoff", type=common.whole(1), metavar="K", help="ranks beyond K get no attention")
+    add("--merit", default="identity", metavar="F", help="identity (default), square, sqrt, exp, binary")
+    add("--topic", action="append", default=[], metavar="T", help="only this topic; repeated for several")
+    add("--figure", metavar="FILE", help="also draw a figure, as .svg, .png or .pdf")
     common.add_policy(parser)
-    parser.add_argument(
+    add(
         "--method",
         choices=("exact", "mc"),
         default="exact",
-        help="mc: the mean over sampled rankings, with its standard error",
+        help="mc: mean over samples, with standard error",
     )
     common.add_output(parser, default="csv")
 
@@ -56,6 +41,7 @@ def run(args: argparse.Namespace) -> int:
     from fairevals.evaluation.exposures import ExposureQuery, document_exposures, group_exposures
     from fairevals.io.out import Table
     from fairevals.measures.merit import MERITS
+    from fairevals.report import figures
 
     if args.merit not in MERITS:
         raise UsageError(f"--merit {escape(args.merit)}: expected one of {', '.join(MERITS)}")
@@ -63,35 +49,29 @@ def run(args: argparse.Namespace) -> int:
     unknown = [topic for topic in args.topic if topic not in collection.qrels.number]
     if unknown:
         raise UsageError(f"--topic {escape(unknown[0])}: the qrels have no such topic")
-    question = ExposureQuery(
-        common.policy_of(args, collection), args.attention, args.cutoff, args.method, args.merit
-    )
-    question.model()
-    wanted = set(args.topic)
+    policy = common.policy_of(args, collection)
+    query = ExposureQuery(policy, args.attention, args.cutoff, args.method, args.merit)
+    attention, name = str(query.model()), Path(args.run_file).name
+    topics = set(args.topic) or set(collection.qrels.number)
+    figure = None
     if args.by == "doc":
-        docs = [
-            row
-            for row in document_exposures(args.run_file, collection, question)
-            if not wanted or row.topic in wanted
-        ]
+        docs = [row for row in document_exposures(args.run_file, collection, query) if row.topic in topics]
         table = Table(("topic", "doc", "exposure", "se", "merit", "target"), tuple(map(astuple, docs)))
         if args.figure:
-            from fairevals.report.exposure import exposure_against_merit
-
-            figure = exposure_against_merit(docs, Path(args.run_file).name, str(question.model()))
+            figure = figures.exposure_against_merit(docs, name, attention)
     else:
-        found = group_exposures(args.run_file, collection, question, tuple(args.attr))
-        groups = [row for row in found if not wanted or row.topic in wanted]
+        if not args.topic:
+            topics.add("all")
+        rows = group_exposures(args.run_file, collection, query, tuple(args.attr))
+        groups = [row for row in rows if row.topic in topics]
         columns = ("topic", "attribute", "group", "exposure", "se", "share", "target", "merit")
         table = Table(columns, tuple(map(astuple, groups)))
         if args.figure:
-            from fairevals.report.exposure import group_share_against_target
-
-            figure = group_share_against_target(groups, Path(args.run_file).name)
+            figure = figures.group_share_against_target(groups, name)
     common.emit_table(table, args)
-    if args.figure:
+    if figure is not None:
         from fairevals.report.style import save
 
         save(figure, Path(args.figure))
-        common.say(f"drawn: {args.figure}")
+        common.log(f"wrote {escape(args.figure, 200)}")
     return 0

@@ -1,4 +1,4 @@
-"""The program `fairevals`: finds the command, runs it, and turns errors into messages and exit codes."""
+"""The program `fairevals`: runs a command, and turns errors into messages and exit codes."""
 
 from __future__ import annotations
 
@@ -6,8 +6,10 @@ import argparse
 import contextlib
 import io
 import os
+import re
 import signal
 import sys
+import textwrap
 import warnings
 from collections.abc import Sequence
 from importlib import import_module
@@ -16,121 +18,129 @@ from typing import NoReturn
 from fairevals import __version__
 from fairevals.errors import FairevalsError, UsageError, escape
 
-COMMANDS = {
-    "score": "score runs: utility, exposure and group fairness, a leaderboard or a table",
-    "validate": "find what is wrong with a submission, by file and line",
-    "pool": "the documents that runs have in their first ranks, for judging",
-    "exposure": "expected exposure of documents or groups, with merit and target beside it",
-    "compare": "compare runs with a baseline: differences, intervals, tests, effect sizes",
-    "report": "one self-contained page, the scores, the figures, and all of it for programs",
-    "train": "train reference policies: for utility, for fairness of exposure, and baselines",
-    "predict": "apply a trained policy to data: a run of log-weights, or sampled rankings",
-    "derive": "qrels and memberships from entity annotations",
-    "doctor": "versions, optional parts and limits in force",
-    "completion": "a completion script for bash, zsh or fish",
-    "demo": "score the sample task and show the way to everything else",
+COMMANDS = (
+    *("score", "compare", "report", "exposure", "validate", "pool", "derive", "train", "predict"),
+    *("demo", "doctor", "completion"),
+)
+"""Every command; its module in this package has the same name."""
+
+OPTIONS = {
+    "policy 'samples'": "--policy samples",
+    "policy 'pl'": "--policy pl",
+    "method 'mc'": "--method mc",
+    "more samples": "--samples",
+    "force": "--force",
 }
-"""Every command and its one line; the modules are imported only when they are called."""
-
-
-def _help() -> str:
-    width = max(map(len, COMMANDS))
-    lines = [f"  {name:<{width}}  {summary}" for name, summary in COMMANDS.items()]
-    return "\n".join(
-        [
-            "usage: fairevals COMMAND …",
-            "",
-            "Scores ranked lists for usefulness, and for fairness to what is ranked.",
-            "",
-            "commands:",
-            *lines,
-            "",
-            "fairevals COMMAND --help shows its options and an example; fairevals --version the version.",
-        ]
-    )
+"""Words in the library's messages, and the option that a person at the command line would use."""
 
 
 class _Parser(argparse.ArgumentParser):
-    """Says what is wrong with the words of a command without the control characters that they may have."""
+    """Escapes control characters in the arguments that its error messages quote."""
 
     def error(self, message: str) -> NoReturn:
         super().error(escape(message, 1000))
 
 
-def make_parser(command: str) -> argparse.ArgumentParser:
-    """The parser of one command."""
+def configure(parser: argparse.ArgumentParser, command: str) -> argparse.ArgumentParser:
+    """Declare the options of a command."""
     module = import_module(f"fairevals.cli.{command}")
-    parser = _Parser(
-        prog=f"fairevals {command}",
-        description=module.SUMMARY,
-        epilog=f"example:\n{module.EXAMPLE}",
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        allow_abbrev=False,
-    )
+    parser.description, parser.epilog = module.SUMMARY, f"example:\n{module.EXAMPLE}"
+    parser.formatter_class = argparse.RawDescriptionHelpFormatter
     module.configure(parser)
     parser.set_defaults(run=module.run)
     return parser
 
 
-def _say_warning(message: Warning | str, *_: object, **__: object) -> None:
-    print(f"fairevals: warning: {message}", file=sys.stderr)
+def make_parser(command: str) -> argparse.ArgumentParser:
+    """The parser of one command."""
+    return configure(_Parser(prog=f"fairevals {command}", allow_abbrev=False), command)
+
+
+def _help() -> str:
+    lines = [
+        "usage: fairevals COMMAND …",
+        "",
+        "Score ranked lists for usefulness and for fairness.",
+        "",
+        "commands:",
+    ]
+    for name in COMMANDS:
+        text = f"{name:<12}{import_module(f'fairevals.cli.{name}').SUMMARY}"
+        lines.append(textwrap.fill(text, 100, initial_indent="  ", subsequent_indent=" " * 14))
+    hint = "`fairevals COMMAND --help` shows the options of a command and an example"
+    return "\n".join([*lines, "", f"{hint}, `fairevals --version` the version."])
+
+
+def with_options(message: str) -> str:
+    """A message of the library, followed by the options that it corresponds to.
+
+    >>> with_options("a.run has several rankings of a topic; expected one, or policy 'samples'")
+    "a.run has several rankings of a topic; expected one, or policy 'samples' (option --policy samples)"
+    """
+    options = [
+        option
+        for words, option in OPTIONS.items()
+        if option not in message and re.search(rf"(?<!\w){re.escape(words)}(?!\w)", message)
+    ]
+    return message + (f" (option {', '.join(options)})" if options else "")
+
+
+def _print_error(message: str) -> None:
+    print(f"fairevals: error: {message}", file=sys.stderr)
+
+
+def _print_warning(message: Warning | str, *_: object, **__: object) -> None:
+    print(f"fairevals: warning: {with_options(str(message))}", file=sys.stderr)
 
 
 def _stop(*_: object) -> NoReturn:
-    # As if interrupted from the keyboard, so that half-written files are taken away.
+    # Handle termination like an interrupt from the keyboard, so that half-written files are removed.
     raise KeyboardInterrupt
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run a command: 0 done, 1 the input is invalid, 2 wrong usage."""
+    """Run a command. Returns 0 if it succeeded, 1 if the input is invalid, 2 for wrong usage."""
     words = list(sys.argv[1:] if argv is None else argv)
     if not words or words[0] in ("-h", "--help", "help"):
-        print(_help(), file=sys.stderr if not words else sys.stdout)
+        print(_help(), file=sys.stdout if words else sys.stderr)
         return 0 if words else 2
     if words[0] == "--version":
         print(f"fairevals {__version__}")
         return 0
     if words[0] not in COMMANDS:
-        print(
-            f"fairevals: error: unknown command {words[0]!r}; known are {', '.join(COMMANDS)}",
-            file=sys.stderr,
-        )
+        _print_error(f"unknown command {escape(words[0])!r}; known are {', '.join(COMMANDS)}")
         return 2
-    with contextlib.suppress(
-        ValueError
-    ):  # not in the main thread: whoever calls us there has handlers of their own
+    with contextlib.suppress(ValueError):  # outside the main thread, the caller's handlers stay
         signal.signal(signal.SIGTERM, _stop)
-    warnings.showwarning = _say_warning
-    if isinstance(
-        sys.stdout, io.TextIOWrapper
-    ):  # a name that the terminal's encoding lacks is no reason to fail
+    warnings.showwarning = _print_warning
+    if isinstance(sys.stdout, io.TextIOWrapper):  # escape what the terminal's encoding cannot show
         sys.stdout.reconfigure(errors="backslashreplace")
     try:
         args = make_parser(words[0]).parse_args(words[1:])
         code: int = args.run(args)
         sys.stdout.flush()
     except FairevalsError as error:
-        print(f"fairevals: error: {error}", file=sys.stderr)
+        _print_error(with_options(str(error)))
         return 2 if isinstance(error, UsageError) else 1
     except KeyboardInterrupt:
         print("fairevals: interrupted", file=sys.stderr)
         return 130
-    except BrokenPipeError:
-        _give_up_output()  # the reader (`head`, say) has seen enough
+    except BrokenPipeError:  # a reader such as `head` has closed the pipe
+        _discard_output()
         return 0
     except OSError as error:
-        what = escape(str(error.filename or "output"), 300)
-        print(f"fairevals: error: {what}: {escape(str(error.strerror or error), 200)}", file=sys.stderr)
-        _give_up_output()
+        file, reason = str(error.filename or "output"), str(error.strerror or error)
+        _print_error(f"{escape(file, 300)}: {escape(reason, 200)}")
+        _discard_output()
         return 1
     except MemoryError:
-        print("fairevals: error: there is not enough memory for this", file=sys.stderr)
+        _print_error("there is not enough memory")
         return 1
     return code
 
 
-def _give_up_output() -> None:
-    """Send what is left of standard output nowhere, or Python would fail and complain once more at the end."""
+def _discard_output() -> None:
+    """Send the rest of standard output to nowhere; otherwise Python would report the same failure again at exit."""
     try:
         sys.stdout.flush()
     except (OSError, ValueError):

@@ -6,23 +6,18 @@ import argparse
 
 from fairevals.cli import common
 
-SUMMARY = "The documents that runs have in their first ranks, for judging: topic, document, number of runs."
+SUMMARY = "List the documents in the first ranks of runs, for judging: topic, document, number of runs."
 EXAMPLE = "  fairevals pool runs/*.run --depth 20 -o pool.txt"
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
-    parser.add_argument("runs", nargs="+", metavar="RUN", help="run file, compressed or not")
-    parser.add_argument(
-        "--depth", type=common.whole(1), required=True, metavar="K", help="ranks of each run to take"
-    )
-    parser.add_argument(
-        "--order", choices=("score", "file"), default="score", help="what ranks (default score)"
-    )
-    parser.add_argument(
-        "--policy", choices=("ranking", "samples"), default="ranking", help="samples: pool every sample"
-    )
-    parser.add_argument("-o", "--output", metavar="FILE", help="write there instead of printing")
+    add = parser.add_argument
+    common.add_runs(parser)
+    add("--depth", type=common.whole(1), required=True, metavar="K", help="ranks to take from each run")
+    add("--order", choices=("score", "file"), default="score", help="rank by score (default) or by lines")
+    add("--policy", choices=("ranking", "samples"), default="ranking", help="samples: pool every sample")
+    add("-o", "--output", metavar="FILE", help="write to this file instead of printing")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -32,7 +27,7 @@ def run(args: argparse.Namespace) -> int:
     from fairevals.collection.qrels import in_order
     from fairevals.collection.run import read_run
 
-    found: Counter[tuple[str, str]] = Counter()
+    counts: Counter[tuple[str, str]] = Counter()
     show = common.progress("pooling")
     for number, path in enumerate(args.runs, 1):
         ranked = read_run(path, order=args.order, samples=args.policy == "samples", depth=args.depth)
@@ -41,10 +36,10 @@ def run(args: argparse.Namespace) -> int:
             start = int(ranked.offsets[i])
             last = min(start + args.depth, int(ranked.offsets[i + 1]))
             documents.update((topic, doc) for doc in ranked.docs.take(slice(start, last)).texts())
-        found.update(documents)
+        counts.update(documents)
         if show:
             show(number, len(args.runs))
-    place = {topic: i for i, topic in enumerate(in_order({topic for topic, _ in found}))}
-    lines = sorted(found.items(), key=lambda item: (place[item[0][0]], item[0][1].encode()))
+    place = {topic: i for i, topic in enumerate(in_order({topic for topic, _ in counts}))}
+    lines = sorted(counts.items(), key=lambda item: (place[item[0][0]], item[0][1].encode()))
     common.emit("".join(f"{topic} {doc} {count}\n" for (topic, doc), count in lines), args.output)
     return 0

@@ -7,9 +7,7 @@ from pathlib import Path
 
 from fairevals.cli import common
 
-SUMMARY = (
-    "Write a report: one page that needs nothing else, the scores, the figures, and all of it for programs."
-)
+SUMMARY = "Write a report: one self-contained page, the scores, the figures, and a JSON file with all of it."
 EXAMPLE = """  fairevals report --task qrels/task.toml runs/*.run --baseline bm25 -o report
   fairevals report --task my.toml my.run other.run --reference random --trained policies -o report"""
 
@@ -17,7 +15,9 @@ EXAMPLE = """  fairevals report --task qrels/task.toml runs/*.run --baseline bm2
 def configure(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     common.add_collection(parser)
-    parser.add_argument("runs", nargs="+", metavar="RUN", help="run file, compressed or not")
+    parser.add_argument(
+        "runs", nargs="+", metavar="RUN", help="run file, compressed or not, or a folder of parquet files"
+    )
     parser.add_argument(
         "--baseline", metavar="RUN", help="a run file, or the tag of one of the runs (default: the first run)"
     )
@@ -27,15 +27,15 @@ def configure(parser: argparse.ArgumentParser) -> None:
         default=[],
         dest="references",
         metavar="TAG",
-        help="the tag of a run that is a reference policy, to be marked as one; more than once for several",
+        help="the tag of a run to mark as a reference policy, without letters; may be given several times",
     )
     common.add_measures(parser)
     parser.add_argument(
         "--test",
         choices=("ttest", "wilcoxon", "tukey", "bootstrap"),
         default="ttest",
-        help="against the baseline: paired t-test (default); Wilcoxon signed-rank; randomised Tukey HSD over all "
-        "runs; paired bootstrap",
+        help="against the baseline: paired t-test (default); Wilcoxon signed-rank; randomised Tukey HSD over the "
+        "baseline and all runs that the task does not list as baseline or reference; paired bootstrap",
     )
     parser.add_argument(
         "--correct",
@@ -47,7 +47,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="DIR",
-        help="an output folder of `fairevals train`: its policies are shown too; more than once for several",
+        help="an output folder of `fairevals train` whose policies are shown too; may be given several times",
     )
     common.add_policy(parser)
     common.add_jobs(parser)
@@ -63,13 +63,12 @@ def run(args: argparse.Namespace) -> int:
     from fairevals.errors import UsageError
     from fairevals.evaluation import Plan
     from fairevals.report.gather import ReportOptions, gather
-    from fairevals.report.record import REPORT
-    from fairevals.report.write import write_report
+    from fairevals.report.write import REPORT, write_report
 
     folder = Path(args.output)
-    REPORT.check(folder, force=args.force)  # before the work, not after it
+    REPORT.check(folder, force=args.force)  # before the work
     if args.test == "tukey" and args.correct in ("holm", "bh"):
-        raise UsageError("--test tukey corrects for all pairs of runs by itself: leave --correct out")
+        raise UsageError("--test tukey corrects for all pairs of runs by itself: omit --correct")
     collection = common.collection_of(args)
     plan = Plan.of(collection, args.measures, common.policy_of(args, collection))
     runs: list[str] = args.runs
@@ -95,6 +94,6 @@ def run(args: argparse.Namespace) -> int:
     )
     files = write_report(report, folder, force=args.force)
     for line in report.remarks:
-        common.say(line)
+        common.log(line)
     print(f"written: {files[0]} and {len(files) - 1} other files")
     return 0

@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from fairevals.cli.common import add_folder, add_jobs, progress, say, whole
+from fairevals.cli.common import add_folder, add_jobs, log, progress, whole
 
 if TYPE_CHECKING:
     from fairevals.training import Dataset, SummaryRow
@@ -51,7 +51,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--lambda", dest="lambdas", action="append", type=float, metavar="L", help="weight of the disparity"
     )
     sweep.add_argument("--seeds", type=whole(1), metavar="N", help="seeds 0 to N−1 (default 1)")
-    add_jobs(sweep)  # type: ignore[arg-type]
+    add_jobs(sweep)
     group = parser.add_argument_group("training (defaults are the method's)")
     kinds: dict[str, Any] = {"float": float, "int": whole(0), "str": str}
     for f in Settings.fields():
@@ -85,19 +85,14 @@ def add_groups(parser: Any) -> None:
 def run(args: argparse.Namespace) -> int:
     """Train and evaluate policies, write everything, and print the results on the last split."""
     from fairevals.errors import UsageError, escape, pluralize
-    from fairevals.io.delimited import names
-    from fairevals.report.learning import learning_figure
+    from fairevals.io.tables import names
     from fairevals.report.style import save
+    from fairevals.report.training import learning_figure
     from fairevals.training import sweep, write_results
     from fairevals.training.outputs import check_folder
     from fairevals.training.settings import Settings
 
-    try:
-        check_folder(args.output, args.force)
-    except UsageError as error:
-        raise UsageError(
-            str(error).replace("or force writing into it", "or --force to write into it")
-        ) from None
+    check_folder(args.output, args.force)  # before the work
     if args.seed is not None and args.seeds is not None:
         raise UsageError("give --seed or --seeds, not both")
     given = {f.name: getattr(args, f.name, None) for f in Settings.fields() if f.name not in ("lam", "seed")}
@@ -139,12 +134,12 @@ def run(args: argparse.Namespace) -> int:
     for measure, count in {row.measure: row.undefined for row in rows if row.split == last}.items():
         if count:
             many = pluralize(len(splits[last]), "topic")
-            say(f"{measure} is undefined on {count} of {many}: not in its mean")
+            log(f"{measure} is undefined on {count} of {many}: not in its mean")
     if splits["train"].groups:
         source = escape(args.groups, 200) if args.groups else f"feature {args.group_feature}"
-        say(f"the attribute group is that of {source}: {names(splits['train'].groups)}")
+        log(f"the attribute group is that of {source}: {names(splits['train'].groups)}")
     many = "policy" if len(policies) == 1 else "policies"
-    say(f"wrote {len(policies)} {many} and summary.csv to {escape(args.output, 200)}")
+    log(f"wrote {len(policies)} {many} and summary.csv to {escape(args.output, 200)}")
     return 0
 
 

@@ -125,7 +125,7 @@ def load_collection(
 ) -> Collection:
     """Bring together a task (or none), qrels and groups; qrels and groups override the task's."""
     task = task if isinstance(task, Task) else read_task(task) if task is not None else Task()
-    if qrels is None and task.qrels is None:
+    if qrels is None and not task.qrels:
         raise UsageError("there are no qrels: give a task that names them, or qrels")
     judged = load_qrels(qrels if qrels is not None else task.qrels)
     if task.max_grade is not None and task.max_grade < judged.max_grade:

@@ -13,16 +13,17 @@ import numpy as np
 from fairevals.collection.qrels import Qrels
 from fairevals.errors import InputError, Place, UsageError, escape
 from fairevals.ids import Ids, Index
-from fairevals.io.groups import (
+from fairevals.io.memberships import (
     MembershipColumns,
+    checked_target,
     collect,
     entries_of_dict,
     entries_of_frame,
     group_names,
     read_memberships,
+    read_target_file,
 )
-from fairevals.io.targets import checked_target, read_target_file
-from fairevals.io.task import DIVERGENCES, KINDS, AttributeSpec
+from fairevals.io.task import DIVERGENCE_NAMES, KINDS, AttributeSpec
 from fairevals.typing import Bools, Floats, Ints
 
 if TYPE_CHECKING:
@@ -89,10 +90,10 @@ class Attribute:
         if groups is None and kind == "ordinal":
             raise UsageError(f"attribute {escape(name)}: ordinal groups need groups=[…], in their order")
         divergence = divergence or ("RNOD" if kind == "ordinal" else "JSD")
-        if divergence not in DIVERGENCES:
+        if divergence not in DIVERGENCE_NAMES:
             raise UsageError(
                 f"attribute {escape(name)}: divergence={escape(repr(divergence))}; "
-                f"expected one of {', '.join(DIVERGENCES)}"
+                f"expected one of {', '.join(DIVERGENCE_NAMES)}"
             )
         if not 0 <= weight < float("inf"):
             raise UsageError(f"attribute {escape(name)}: weight={weight!r}; expected a number of at least 0")

@@ -132,7 +132,7 @@ def _is_scores(mapping: Mapping[Any, Any]) -> bool:
 
 def load_run(source: Any, *, order: str = "score", samples: bool = False, depth: int | None = None) -> Run:
     """A run from a path, a `Run`, a DataFrame, a dict of dicts, a `ranx.Run` or an iterable of scored documents."""
-    from fairevals.io.runs import columns_of_frame
+    from fairevals.io.runs import run_from_frame
 
     name = ""
     if isinstance(source, Named):
@@ -153,26 +153,27 @@ def load_run(source: Any, *, order: str = "score", samples: bool = False, depth:
         )
     frame = _renamed(source)
     tag = name or str(source.attrs.get("tag", "run"))
-    return Run.of(
-        columns_of_frame(frame, tag, tag=tag, order=order, samples=samples, depth=depth, header_lines=0)
-    )
+    lines = range(1, len(frame) + 1)
+    return Run.of(run_from_frame(frame, tag, lines, tag=tag, order=order, samples=samples, depth=depth))
 
 
 def load_qrels(source: Any) -> Qrels:
-    """Qrels from a path, `Qrels`, a DataFrame, a dict of dicts, `ranx.Qrels` or an iterable of judgements."""
-    from fairevals.io.qrels import columns_of_frame
+    """Qrels from a path, a list of paths, `Qrels`, a DataFrame, a dict of dicts, `ranx.Qrels` or judgements."""
+    from fairevals.io.qrels import qrels_from_frame
 
     if isinstance(source, Qrels):
         return source
     if isinstance(source, (str, os.PathLike)):
         return read_qrels(source)
+    if isinstance(source, (list, tuple)) and source and isinstance(source[0], (str, os.PathLike)):
+        return read_qrels(*source)
     source = _tabled(source, "grade")
     if not _is_frame(source):
         raise UsageError(
             f"cannot take a {type(source).__name__} as qrels; expected a path, a DataFrame, a dict of dicts, "
             "or items with query_id, doc_id and relevance"
         )
-    return Qrels.of(columns_of_frame(_renamed(source), "qrels"))
+    return Qrels.of(qrels_from_frame(_renamed(source), "qrels"))
 
 
 def load_attribute_by_name(name: str, task: Task, groups: Mapping[str, Any], qrels: Qrels) -> Attribute:

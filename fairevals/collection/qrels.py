@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from fairevals.ids import Ids, Index
-from fairevals.io.qrels import QrelsColumns, read_columns
+from fairevals.io.qrels import QrelsColumns, read_qrels_columns
 from fairevals.io.streams import Source
 from fairevals.typing import Floats, Ints
 
@@ -108,10 +108,10 @@ class Qrels:
         return pd.DataFrame({"topic": topics, "doc": self.docs.texts(), "grade": self.grades})
 
 
-def read_qrels(path: str | os.PathLike[str]) -> Qrels:
-    """Read a qrels file, TREC's or NTCIR's form, compressed or not.
+def read_qrels(*paths: str | os.PathLike[str]) -> Qrels:
+    """Read one or several qrels files, TREC's or NTCIR's form, compressed or not, and join them.
 
     A line that cannot be read, or a document judged twice with different grades, raises `InputError` with file
     and line.
     """
-    return Qrels.of(read_columns(Source.of(path)))
+    return Qrels.of(read_qrels_columns(*map(Source.of, paths)))

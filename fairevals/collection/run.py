@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from fairevals.ids import Ids
-from fairevals.io.runs import RunColumns, read_columns
+from fairevals.io.runs import RunColumns, read_run_columns
 from fairevals.io.streams import Source
 from fairevals.typing import Floats, Ints
 
@@ -122,4 +122,4 @@ def read_run(
     A document twice in a topic, a score that is not a finite number, a wrong number of columns or a byte that is
     not UTF-8 raises `InputError` with file and line.
     """
-    return Run.of(read_columns(Source.of(path), order=order, samples=samples, depth=depth))
+    return Run.of(read_run_columns(Source.of(path), order=order, samples=samples, depth=depth))

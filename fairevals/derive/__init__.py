@@ -1,19 +1,17 @@
-"""From entity annotations to qrels and memberships, as NTCIR's FairWeb makes them."""
+"""Qrels and memberships from entity annotations, as in NTCIR's FairWeb tasks."""
 
+from fairevals.derive.agreement import describe_derived, summarise
 from fairevals.derive.annotations import Annotation, Annotations, read_annotations
-from fairevals.derive.files import write
-from fairevals.derive.pages import Conflict, Derived, derive
-from fairevals.derive.summary import Summary, describe, summarise
+from fairevals.derive.pages import AnnotatedPage, Derived, derive, write_derived
 
 __all__ = [
+    "AnnotatedPage",
     "Annotation",
     "Annotations",
-    "Conflict",
     "Derived",
-    "Summary",
     "derive",
-    "describe",
+    "describe_derived",
     "read_annotations",
     "summarise",
-    "write",
+    "write_derived",
 ]

@@ -1,86 +1,96 @@
-"""The table of entity annotations: who named which entity on which page, and what they found out about it."""
+"""The table of entity annotations: which annotator named which entity on which page."""
 
 from __future__ import annotations
 
 import os
+import unicodedata
 from collections.abc import Mapping
 from dataclasses import dataclass
 
 from fairevals.errors import InputError, Place, escape
-from fairevals.io.delimited import table
 from fairevals.io.streams import Source
+from fairevals.io.tables import table
 
-COLUMNS = ("topic", "doc", "entity", "annotator")
+ANNOTATION_COLUMNS = ("topic", "doc", "entity", "annotator")
 
 
 @dataclass(frozen=True)
 class Annotation:
-    """One line: an annotator named an entity on a page; or, with an empty entity, a page was looked at."""
+    """One line: an annotator named an entity on a page, or, with an empty entity, found none there."""
 
     line: int
     topic: str
     doc: str
     entity: str
+    """The name in its first spelling in the table."""
     annotator: str
     values: Mapping[str, str]
-    """The raw value for each of the other columns."""
+    """The raw value of every other column: attributes, and whatever else the table has, such as URLs."""
 
 
 @dataclass(frozen=True)
 class Annotations:
-    """A whole table of them, in the order of its lines."""
+    """All lines of a table, in the order of the file."""
 
     name: str
     columns: tuple[str, ...]
-    """The columns beside topic, doc, entity and annotator."""
+    """The columns besides topic, doc, entity and annotator."""
     lines: tuple[Annotation, ...]
     header: int = 1
-    """The line of the header."""
+    """The line number of the header."""
 
-    def place(self, line: int = 0) -> Place:
-        """A line of the file, for a message; its header if none is given."""
-        return Place(self.name, line or self.header)
+
+def entity_key(name: str) -> str:
+    """The form in which entity names are compared: Unicode NFKC, case folded, white space collapsed.
+
+    >>> entity_key("Ada  LOVELACE") == entity_key("Ａｄａ lovelace")
+    True
+    """
+    # Case folding can undo the normalisation of some letters, so normalise again.
+    folded = unicodedata.normalize("NFKC", name).casefold()
+    return " ".join(unicodedata.normalize("NFKC", folded).split())
 
 
 def read_annotations(path: str | os.PathLike[str] | Source) -> Annotations:
-    """Read a csv or tsv table with columns `topic, doc, entity, annotator` and any others.
+    """Read a csv or tsv table with the columns `topic, doc, entity, annotator` and any others.
 
-    An error with file and line: a missing column, an empty topic or doc or one with white space in it (qrels
-    could not hold it), an entity without annotator, the same line twice, and an annotator who names an
-    entity on a page and says on another line that there is none.
+    Each of these is an error with file and line: a missing column; a topic or doc that is empty or contains
+    white space (qrels cannot hold it); an entity without annotator; two lines of one annotator for the same
+    entity of a page; and an annotator who both names an entity on a page and states that there is none.
     """
     source = path if isinstance(path, Source) else Source.of(path)
-    header_line, header, rows = table(source, COLUMNS)
-    others = tuple(column for column in header if column not in COLUMNS)
-    at = {column: number for number, column in enumerate(header)}
+    header_line, header, rows = table(source, ANNOTATION_COLUMNS)
+    others = tuple(column for column in header if column not in ANNOTATION_COLUMNS)
     lines: list[Annotation] = []
-    seen: dict[tuple[str, str, str, str], int] = {}
-    for number, cells in rows:
-        topic, doc, entity, annotator = (cells[at[column]] for column in COLUMNS)
-        place = Place(source.name, number)
+    spelling: dict[str, str] = {}
+    named: dict[tuple[str, str, str], dict[str, int]] = {}
+    for number, row in rows:
+        place, cells = Place(source.name, number), dict(zip(header, row, strict=True))
+        topic, doc, entity, annotator = (cells.pop(column) for column in ANNOTATION_COLUMNS)
         for column, name in (("topic", topic), ("doc", doc)):
             if len(name.split()) != 1:
-                wrong = f"{column} {escape(name)!r}" if name else f"an empty {column}"
-                raise InputError(place, wrong, "a name without white space")
+                problem = f"{column} {escape(name)!r}" if name else f"an empty {column}"
+                raise InputError(place, problem, "a name without white space")
         if entity and not annotator:
             raise InputError(place, f"entity {escape(entity)!r} without annotator", "who named it")
-        before = seen.setdefault((topic, doc, entity, annotator), number)
-        if before != number:
+        entity = spelling.setdefault(entity_key(entity), entity)
+        earlier = named.setdefault((topic, doc, annotator), {})  # entity: line
+        if entity in earlier:
             raise InputError(
                 place,
-                f"the same topic, doc, entity and annotator as line {before}",
-                "one line for each entity that an annotator named on a page",
+                f"the same topic, doc, entity and annotator as line {earlier[entity]}",
+                "one line for each entity that an annotator named on a page (upper and lower case are the same)",
             )
-        lines.append(Annotation(number, topic, doc, entity, annotator, {c: cells[at[c]] for c in others}))
+        if earlier and ("" in earlier or not entity):
+            other, line = next(iter(earlier.items()))
+            raise InputError(
+                place,
+                f"annotator {escape(annotator)!r} names {escape(entity or other)!r} on this page, but no entity "
+                f"on another line ({line} and {number})",
+                "an empty entity only where the annotator found none",
+            )
+        earlier[entity] = number
+        lines.append(Annotation(number, topic, doc, entity, annotator, cells))
     if not lines:
         raise InputError(Place(source.name), "no annotation", "one or more lines below the header")
-    for one in lines:
-        nothing = seen.get((one.topic, one.doc, "", one.annotator)) if one.entity else None
-        if nothing:
-            raise InputError(
-                Place(source.name, max(one.line, nothing)),
-                f"annotator {escape(one.annotator)!r} names {escape(one.entity)!r} on a page where line "
-                f"{min(one.line, nothing)} of the same annotator says otherwise",
-                "an empty entity only where there is none",
-            )
     return Annotations(source.name, others, tuple(lines), header_line)

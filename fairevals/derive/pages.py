@@ -6,155 +6,160 @@ See Sakai: A web search task that takes group fairness into account (NTCIR-17 Fa
 from __future__ import annotations
 
 import math
+import os
 import warnings
 from bisect import bisect_right
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from pathlib import Path
 
 import numpy as np
 
 from fairevals.derive.annotations import Annotation, Annotations
-from fairevals.errors import InputError, InputWarning, Place, escape
+from fairevals.errors import InputError, InputWarning, Place, UsageError, escape
 from fairevals.io.decimals import NUMBER
-from fairevals.io.delimited import names
+from fairevals.io.names import safe_name
+from fairevals.io.streams import written
+from fairevals.io.tables import names
 from fairevals.io.task import AttributeSpec, Task
-from fairevals.typing import Floats, Ints
-
-UNKNOWN = ("", "NA")
-"""How a value that nobody could find out is written."""
+from fairevals.typing import Floats
 
 
 @dataclass(frozen=True)
-class Conflict:
-    """Annotators who put one entity of a page into different groups."""
+class AnnotatedPage:
+    """A document of a topic with the entities that were named on it."""
 
     topic: str
     doc: str
-    entity: str
-    lines: tuple[Annotation, ...]
-    """What each said, those who did not know left out."""
+    annotators: frozenset[str]
+    """Who saw the page: everyone with a line for it, with or without entity."""
+    entities: Mapping[str, Sequence[Annotation]]
+    """Each entity with the lines that name it."""
+
+    @property
+    def grade(self) -> int:
+        """The largest number of annotators who named the same entity; 0 without entity."""
+        return max((len({one.annotator for one in lines}) for lines in self.entities.values()), default=0)
 
 
 @dataclass(frozen=True)
 class PageMemberships:
-    """One attribute's memberships: of the pages `rows`, those of topics to which it applies."""
+    """The memberships of one attribute."""
 
-    rows: Ints
+    pages: tuple[AnnotatedPage, ...]
+    """The pages of the topics to which the attribute applies."""
     weights: Floats
-    """(rows, groups), each row summing to 1."""
+    """(pages, groups); each row sums to 1."""
     valueless: int
-    """How many of these pages have entities, but none with a known value; they are uniform as well."""
+    """How many of these pages have entities, but none with a known value; their rows are uniform too."""
     unknown: int
     """How many entities of these pages have no known value."""
-    conflicts: tuple[Conflict, ...]
+    conflicts: tuple[tuple[Annotation, ...], ...]
+    """Lines with known values that put one entity of a page into different groups, for each such entity."""
 
 
 @dataclass(frozen=True)
 class Derived:
-    """What follows from the annotations: a row a page (a topic's document), topic by topic."""
+    """What follows from the annotations."""
 
     task: Task
-    annotations: Annotations
-    topics: tuple[str, ...]
-    """The topic of each page."""
-    docs: tuple[str, ...]
-    grades: Ints
-    entities: tuple[Mapping[str, tuple[Annotation, ...]], ...]
-    """The entities of each page, and the lines that name them."""
+    pages: tuple[AnnotatedPage, ...]
+    """Grouped by topic; topics and pages in the order of their first lines."""
     memberships: Mapping[str, PageMemberships]
     """By attribute; only those that apply to a topic of the annotations."""
 
 
 def derive(task: Task, annotations: Annotations) -> Derived:
-    """Grades and memberships of all annotated pages.
+    """Derive grades and memberships of all annotated pages.
 
     r(e) is the number of annotators who named entity e on page d; g(d) = max_e r(e), 0 without entity. An
     entity's membership is 1/m in each of its m groups, averaged over the annotators who know its value; a
     page's is the mean of its entities': P(d, C_i) = Σ_e m_e(C_i)/Σ_i Σ_e m_e(C_i). It is uniform where d
-    has no entity, or none with a known value. How many annotators named e does not weigh in P.
+    has no entity, or none with a known value. P does not depend on how many annotators named e.
 
-    All sums are of fractions, so that neither the order of lines nor the number of annotators who agree can
+    All sums are sums of fractions, so neither the order of lines nor the number of annotators who agree can
     change the last bit.
     """
-    found: dict[str, dict[str, dict[str, list[Annotation]]]] = {}
+    topics: dict[str, dict[str, list[Annotation]]] = {}
     for one in annotations.lines:
-        page = found.setdefault(one.topic, {}).setdefault(one.doc, {})
-        if one.entity:
-            page.setdefault(one.entity, []).append(one)
-    pages = [(topic, doc, entities) for topic, docs in found.items() for doc, entities in docs.items()]
-    topics = tuple(topic for topic, _, _ in pages)
-    entities = tuple({name: tuple(lines) for name, lines in page.items()} for _, _, page in pages)
-    grades = np.array([max(map(len, page.values()), default=0) for page in entities], dtype=np.int64)
-    highest = int(grades.max())
+        topics.setdefault(one.topic, {}).setdefault(one.doc, []).append(one)
+    pages = tuple(_page(lines) for docs in topics.values() for lines in docs.values())
+    highest = max(page.grade for page in pages)
     if task.max_grade is not None and highest > task.max_grade:
-        said = f"an entity named by {highest} annotators, above the task's max_grade of {task.max_grade:g}"
-        warnings.warn(InputWarning(f"{Place(annotations.name)}: {said}"), stacklevel=2)
-    docs = tuple(doc for _, doc, _ in pages)
+        problem = f"an entity named by {highest} annotators, above the task's max_grade of {task.max_grade:g}"
+        warnings.warn(InputWarning(f"{Place(annotations.name)}: {problem}"), stacklevel=2)
     memberships = {}
     for name, spec in task.attributes.items():
-        applies = {topic: spec.applies_to(topic) for topic in found}
-        rows = [row for row, topic in enumerate(topics) if applies[topic]]
-        if rows:
-            memberships[name] = _memberships(spec, annotations, rows, topics, docs, entities)
-    return Derived(task, annotations, topics, docs, grades, entities, memberships)
+        applies = {topic for topic in topics if spec.applies_to(topic)}
+        if applies:
+            groups = _groups_of_lines(spec, annotations, applies)
+            memberships[name] = _memberships(
+                tuple(page for page in pages if page.topic in applies), groups, len(spec.groups)
+            )
+    return Derived(task, pages, memberships)
+
+
+def _page(lines: list[Annotation]) -> AnnotatedPage:
+    entities: dict[str, list[Annotation]] = {}
+    for one in lines:
+        if one.entity:
+            entities.setdefault(one.entity, []).append(one)
+    annotators = frozenset(one.annotator for one in lines if one.annotator)
+    return AnnotatedPage(lines[0].topic, lines[0].doc, annotators, entities)
+
+
+def _groups_of_lines(
+    spec: AttributeSpec, annotations: Annotations, topics: set[str]
+) -> dict[int, tuple[int, ...]]:
+    """The groups that the value on each line of these topics belongs to, by line number."""
+    if spec.name not in annotations.columns:
+        columns = names(annotations.columns) if annotations.columns else "none"
+        problem = f"no column {escape(spec.name)!r} (besides the first four: {columns})"
+        raise InputError(Place(annotations.name, annotations.header), problem, "a column for this attribute")
+    if "NA" in spec.groups:
+        problem = f"the group 'NA' of {escape(spec.name)}"
+        raise InputError(spec.place, problem, "another name: in annotations NA means unknown")
+    groups = {}
+    for one in annotations.lines:
+        if one.topic in topics:
+            value, place = one.values[spec.name], Place(annotations.name, one.line)
+            groups[one.line] = groups_of_value(value, spec, place)
+            if groups[one.line] and not one.entity:
+                problem = f"{escape(spec.name)} {escape(value)!r} without entity"
+                raise InputError(place, problem, "a value only where an entity is named")
+    return groups
 
 
 def _memberships(
-    spec: AttributeSpec,
-    annotations: Annotations,
-    rows: Sequence[int],
-    topics: Sequence[str],
-    docs: Sequence[str],
-    entities: Sequence[Mapping[str, tuple[Annotation, ...]]],
+    pages: tuple[AnnotatedPage, ...], groups_of: Mapping[int, tuple[int, ...]], size: int
 ) -> PageMemberships:
-    if spec.name not in annotations.columns:
-        columns = names(annotations.columns) if annotations.columns else "none"
-        raise InputError(
-            annotations.place(),
-            f"no column {escape(spec.name)!r} (beside the first four: {columns})",
-            "a column for it",
-        )
-    if "NA" in spec.groups:
-        raise InputError(
-            spec.place,
-            f"the group 'NA' of {escape(spec.name)}",
-            "another name: in annotations NA means unknown",
-        )
-    concerned = {topics[row] for row in rows}
-    groups_of: dict[int, tuple[int, ...]] = {}
-    for one in annotations.lines:
-        if one.topic in concerned:
-            text, place = one.values[spec.name], annotations.place(one.line)
-            groups_of[one.line] = groups_of_value(text, spec, place)
-            if not one.entity and groups_of[one.line]:
-                wrong = f"{escape(spec.name)} {escape(text)!r} without entity"
-                raise InputError(place, wrong, "a value only where an entity is named")
-    weights = np.full((len(rows), len(spec.groups)), 1 / len(spec.groups))
+    weights = np.full((len(pages), size), 1 / size)
     valueless = unknown = 0
     conflicts = []
-    for at, row in enumerate(rows):
-        total = [Fraction(0)] * len(spec.groups)
-        for entity, lines in entities[row].items():
-            known = [line for line in lines if groups_of[line.line]]
+    for row, page in enumerate(pages):
+        total = [Fraction(0)] * size
+        for lines in page.entities.values():
+            known = tuple(one for one in lines if groups_of[one.line])
             unknown += not known
-            for line in known:
-                for group in groups_of[line.line]:
-                    total[group] += Fraction(1, len(groups_of[line.line]) * len(known))
-            if len({groups_of[line.line] for line in known}) > 1:
-                conflicts.append(Conflict(topics[row], docs[row], entity, tuple(known)))
-        valued = sum(total)  # each entity with a known value adds 1
-        if valued:
-            weights[at] = [float(share / valued) for share in total]
-        valueless += not valued and bool(entities[row])
-    return PageMemberships(np.array(rows, dtype=np.int64), weights, valueless, unknown, tuple(conflicts))
+            for one in known:
+                for group in groups_of[one.line]:
+                    total[group] += Fraction(1, len(groups_of[one.line]) * len(known))
+            if len({groups_of[one.line] for one in known}) > 1:
+                conflicts.append(known)
+        with_value = sum(total)  # each entity with a known value adds 1
+        if with_value:
+            weights[row] = [float(share / with_value) for share in total]
+        elif page.entities:
+            valueless += 1
+    return PageMemberships(pages, weights, valueless, unknown, tuple(conflicts))
 
 
 def groups_of_value(text: str, spec: AttributeSpec, place: Place) -> tuple[int, ...]:
-    """The groups, ascending, that a raw value stands for; none if it is unknown.
+    """The groups, ascending, that a raw value belongs to; none if it is unknown (empty or NA).
 
     With `bins` b_1 < … < b_{C−1} a number x is in group 1 if x < b_1, in group i if b_{i−1} ≤ x < b_i, in
-    group C if b_{C−1} ≤ x. Without, the value is a group's name, or several joined with `|`.
+    group C if b_{C−1} ≤ x. Without bins the value is the name of a group, or several joined with `|`.
 
     >>> hindex = AttributeSpec("HINDEX", ("<10", "10-29", "30-49", ">=50"), bins=(10, 30, 50))
     >>> [groups_of_value(text, hindex, Place("a.tsv", 2)) for text in ("9.5", "10", "90", "NA")]
@@ -162,18 +167,57 @@ def groups_of_value(text: str, spec: AttributeSpec, place: Place) -> tuple[int, 
     >>> groups_of_value("Asia|Africa", AttributeSpec("ORIGIN", ("Africa", "Asia")), Place("a.tsv", 2))
     (0, 1)
     """
-    if text in UNKNOWN:
+    if text in ("", "NA"):
         return ()
     if spec.bins:
         number = float(text) if NUMBER.fullmatch(text.encode()) else math.nan
         if not math.isfinite(number):
-            raise InputError(
-                place, f"{escape(spec.name)} {escape(text)!r}", "a number, or empty or NA if unknown"
-            )
+            problem = f"{escape(spec.name)} {escape(text)!r}"
+            raise InputError(place, problem, "a number, or empty or NA if unknown")
         return (bisect_right(spec.bins, number),)
-    parts: Iterable[str] = [text] if text in spec.groups else [part.strip() for part in text.split("|")]
+    parts = [text] if text in spec.groups else [part.strip() for part in text.split("|")]
     for part in parts:
         if part not in spec.groups:
-            wrong = f"the unknown group {escape(part)!r} of {escape(spec.name)}"
-            raise InputError(place, wrong, f"one or more of {names(spec.groups)}, joined with |")
+            problem = f"the unknown group {escape(part)!r} of {escape(spec.name)}"
+            raise InputError(place, problem, f"one or more of {names(spec.groups)}, joined with |")
     return tuple(sorted({spec.groups.index(part) for part in parts}))
+
+
+def write_derived(derived: Derived, folder: str | os.PathLike[str], *, force: bool = False) -> list[Path]:
+    """Write qrels (TREC) and memberships (NTCIR, full precision) into a folder and return the files.
+
+    The names are those in the task, without folder and compression suffix, or by default `derived.qrels` and
+    `derived.ATTRIBUTE.gmemb`. If a file exists already, nothing is written and a `UsageError` is raised,
+    unless `force` is true.
+    """
+    target = Path(folder)
+    if target.exists() and not target.is_dir():
+        raise UsageError(f"{escape(str(target))} exists and is not a folder")
+    texts = {"": [f"{page.topic} 0 {page.doc} {page.grade}\n" for page in derived.pages]}  # "": the qrels
+    paths = {"": target / (_base_name(next(iter(derived.task.qrels), None)) or "derived.qrels")}
+    for name, of in derived.memberships.items():
+        given = _base_name(derived.task.attributes[name].memberships)
+        paths[name] = target / (given or f"derived.{safe_name(name)}.gmemb")
+        rows = zip(of.pages, of.weights.tolist(), strict=True)
+        texts[name] = [f"{page.topic} {page.doc} {' '.join(map(repr, row))}\n" for page, row in rows]
+    owner: dict[str, str] = {}
+    for name, path in paths.items():
+        other = owner.setdefault(path.name.casefold(), name)
+        if other != name:
+            raise UsageError(
+                f"{escape(name)} and {escape(other) or 'the qrels'} would both be written to "
+                f"{escape(path.name)}; give them different file names in the task"
+            )
+    existing = [escape(str(path)) for path in paths.values() if path.exists()]
+    if existing and not force:
+        raise UsageError(f"{', '.join(existing)}: already exists; use force to overwrite")
+    for name, path in paths.items():
+        with written(path, overwrite=force) as file:
+            file.writelines(texts[name])
+    return list(paths.values())
+
+
+def _base_name(path: Path | None) -> str:
+    if path is None or path.name in ("", ".", ".."):
+        return ""
+    return path.stem if path.suffix.lower() in (".gz", ".bz2", ".xz", ".zst") else path.name

@@ -1,4 +1,4 @@
-"""At home in other libraries: the measures from ir-measures, and so from PyTerrier; scoring on a Dask cluster.
+"""Use with other libraries: ir-measures (and so PyTerrier), and scoring on a Dask cluster.
 
-Nothing is imported here: `import fairevals` comes through, and has to stay light.
+`import fairevals` imports this package, so it must not import anything itself.
 """

@@ -1,4 +1,4 @@
-"""Scoring on a Dask cluster: the pieces of `fairevals.evaluation` over Dask's own executor."""
+"""Scoring on a Dask cluster: the pieces of `fairevals.evaluation` on Dask's executor."""
 
 from __future__ import annotations
 
@@ -17,37 +17,36 @@ def _same(value: Any) -> Any:
 
 
 class Cluster(SharingExecutor):
-    """Dask's executor, to which a value can be sent once for all pieces."""
+    """Dask's executor, which can also send a value once for all pieces."""
 
     def __init__(self, client: Any) -> None:
         self._client = client
-        # `pure` would have every argument hashed, to find calls that are the same; none are. A piece whose worker
-        # dies is done again without being asked to; one that raises an error would only raise it again.
+        # `pure` would hash every argument to find repeated calls, and there are none. Dask repeats a piece whose
+        # worker dies; one that raises an error is not repeated.
         self._executor: Executor = client.get_executor(pure=False)
         self.jobs = max(1, sum(client.nthreads().values()))
 
     def share(self, value: Any) -> Any:
-        """Send the value to one worker, from which the others get it when they need it.
+        """Send the value to one worker, from which the others fetch it when they need it.
 
-        It is the result of a task and not scattered data: should all workers that hold it die, the scheduler has
-        it made again.
+        It is the result of a task, not scattered data: if all workers that hold it die, it is computed again.
         """
         config: Any = import_module("dask.config")
         with config.set({"distributed.admin.large-graph-warning-threshold": "1TB"}):
             return self._client.submit(_same, value, pure=False)
 
     def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
-        """Have a worker call the function; what `share` gave is replaced by the value there."""
+        """Call the function on a worker; arguments from `share` are replaced by their values there."""
         return self._executor.submit(fn, *args, **kwargs)
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
-        """Forget what was submitted; the cluster is not ours to stop."""
+        """Forget the submitted pieces; the cluster itself keeps running."""
         self._executor.shutdown(wait=wait)
 
 
 @contextmanager
 def connected(address: str) -> Iterator[Cluster]:
-    """The cluster at an address, such as `tcp://host:8786`; at the end it is left as it was found."""
+    """Connect to the cluster at an address such as `tcp://host:8786`; it keeps running afterwards."""
     try:
         distributed: Any = import_module("distributed")
     except ImportError:
@@ -63,8 +62,8 @@ def connected(address: str) -> Iterator[Cluster]:
         yield Cluster(client)
     except distributed.scheduler.KilledWorker as error:
         reason = escape(str(error).split("\n")[0], 200)
-        raise FairevalsError(f"the workers of the Dask cluster die at a piece: {reason}") from None
+        raise FairevalsError(f"workers of the Dask cluster die while scoring: {reason}") from None
     except CancelledError:
-        raise FairevalsError(f"the Dask cluster at {escape(address)!r} went away") from None
+        raise FairevalsError(f"the connection to the Dask cluster at {escape(address)!r} was lost") from None
     finally:
         client.close()

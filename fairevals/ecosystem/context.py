@@ -1,17 +1,16 @@
-"""What measures need besides run and qrels, for libraries whose calls have no place for it."""
+"""A task in force, for libraries whose calls only have a run and qrels."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from fairevals.collection.groups import Attribute
-from fairevals.collection.inputs import load_attribute_by_name, load_qrels
-from fairevals.collection.qrels import Qrels
+from fairevals.collection.inputs import load_qrels
 from fairevals.errors import UsageError
 from fairevals.evaluation import Collection
 from fairevals.io.task import Task, read_task
@@ -21,57 +20,36 @@ _current: ContextVar[TaskContext | None] = ContextVar("fairevals.task", default=
 
 @dataclass(frozen=True)
 class TaskContext:
-    """A task in force: attributes with groups and targets, the grade scale, the policy."""
+    """A task in force: attributes with groups and targets, the largest grade, the policy."""
 
     task: Task = field(default_factory=Task)
     groups: Mapping[str, Any] = field(default_factory=dict)
-    known: dict[str, Attribute] = field(default_factory=dict)
-    """Attributes that were read already; they are asked for once a system, or once a batch of topics."""
-
-    @property
-    def attribute_names(self) -> tuple[str, ...]:
-        """All attributes there are."""
-        return tuple(dict.fromkeys([*self.task.attributes, *self.groups]))
-
-    def attribute(self, name: str, qrels: Qrels) -> Attribute:
-        """The attribute of that name; whoever gets it binds it to the qrels at hand."""
-        if name not in self.known:
-            self.known[name] = load_attribute_by_name(name, self.task, self.groups, qrels)
-        return self.known[name]
+    loaded: dict[str, Attribute] = field(default_factory=dict)
+    """Attributes are kept once loaded: ir-measures needs them for every run and batch of topics."""
 
     def collection(self, qrels: Any) -> Collection:
-        """These qrels in place of the task's own, which only say what the largest grade is.
+        """A collection with these qrels instead of the task's, which only determine the largest grade.
 
-        A measure's name says its cutoff here, so the task's default does not count; and rankings are by score.
+        The task's default cutoff and order do not apply: a measure's name has its cutoff, rankings are by score.
         """
         judged = load_qrels(qrels)
         top = self.task.max_grade
         if top is not None and judged.max_grade > top:
-            raise UsageError(f"the task's max_grade is {top:g}, but there is a grade {judged.max_grade:g}")
-        task = replace(self.task, qrels=None, max_grade=top, cutoff=None, order="score")
-        return Collection(task, judged, _Attributes(self, judged))
+            problem = f"the task's max_grade is {top:g}, but the qrels have a grade {judged.max_grade:g}"
+            raise UsageError(problem)
+        task = replace(self.task, qrels=(), max_grade=top, cutoff=None, order="score")
+        return Collection(task, judged, {**self.groups, **self.loaded})
+
+    def load_attributes(self, collection: Collection, names: Iterable[str]) -> Collection:
+        """The collection with these attributes loaded."""
+        with_attributes = collection.with_attributes(names)
+        for name, attribute in with_attributes.attributes.items():
+            self.loaded.setdefault(name, attribute)
+        return with_attributes
 
 
-class _Attributes(Mapping[str, Attribute]):
-    """The attributes by name, each read when it is first asked for."""
-
-    def __init__(self, surroundings: TaskContext, qrels: Qrels) -> None:
-        self._surroundings, self._qrels = surroundings, qrels
-
-    def __getitem__(self, name: str) -> Attribute:
-        if name not in self._surroundings.attribute_names:
-            raise KeyError(name)
-        return self._surroundings.attribute(name, self._qrels)
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._surroundings.attribute_names)
-
-    def __len__(self) -> int:
-        return len(self._surroundings.attribute_names)
-
-
-def surroundings() -> TaskContext | None:
-    """The task in force; None outside of every `with fairevals.task(…)`."""
+def current_context() -> TaskContext | None:
+    """The task in force; None outside of `with fairevals.task(…)`."""
     return _current.get()
 
 
@@ -82,11 +60,11 @@ def task(
     groups: Mapping[str, Any] | None = None,
     policy: str | None = None,
 ) -> Iterator[None]:
-    """Let ir-measures (and so PyTerrier) compute fairness measures under a task, within a `with`.
+    """Let ir-measures (and so PyTerrier) compute fairness measures with a task, inside a `with` statement.
 
-    `source` is a task file or a `Task`: its attributes, targets, weights, largest grade and policy count. Its
-    qrels, measures, order and default cutoff do not: those come with the call. `groups` is
-    {attribute: memberships} as for `evaluate`, and counts before the task's; `policy` likewise.
+    `source` is a task file or a `Task`, of which attributes, targets, weights, largest grade and policy are
+    used. Its qrels, measures, order and default cutoff are not: those come with the call. `groups` is
+    {attribute: memberships} as for `evaluate`. `groups` and `policy` override the task's.
 
     >>> import fairevals, ir_measures
     >>> qrels = [ir_measures.Qrel("q1", "a", 1), ir_measures.Qrel("q1", "b", 1)]
@@ -96,15 +74,15 @@ def task(
     ...     round(ir_measures.calc_aggregate([fair], qrels, run)[fair], 4)
     0.6887
 
-    It holds for the thread (or asynchronous task) that entered it; the innermost of several counts.
+    It holds for the thread (or asynchronous task) that entered it; of nested ones, the innermost holds.
     """
-    found = source if isinstance(source, Task) else read_task(source) if source is not None else Task()
-    if found.max_grade is None and found.qrels is not None:
-        # So that a batch of topics that lacks the largest grade is scored as all of them together are.
-        found = replace(found, max_grade=load_qrels(found.qrels).max_grade)
+    given = source if isinstance(source, Task) else read_task(source) if source is not None else Task()
+    if given.max_grade is None and given.qrels:
+        # A batch of topics without the largest grade must score as it does among all topics.
+        given = replace(given, max_grade=load_qrels(given.qrels).max_grade)
     if policy is not None:
-        found = replace(found, policy=replace(found.policy, kind=policy))
-    token = _current.set(TaskContext(found, dict(groups or {})))
+        given = replace(given, policy=replace(given.policy, kind=policy))
+    token = _current.set(TaskContext(given, dict(groups or {})))
     try:
         yield
     finally:

@@ -1,25 +1,26 @@
-"""This package's measures as ir-measures' own: names that it parses, and a provider that computes them."""
+"""This package's measures in ir-measures: names that it parses, and a provider that computes them."""
 
-# ir-measures says that it is typed, and half of it is.
+# ir-measures declares itself typed, but only half of it is.
 # mypy: disallow-untyped-calls=False
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import MISSING
+from math import fsum, isnan
 from typing import Any
 
 import ir_measures
 from ir_measures.measures import base as their_measures
 from ir_measures.providers import base as their_providers
 
-from fairevals.collection.inputs import Named, load_run
-from fairevals.ecosystem.context import TaskContext, surroundings
+from fairevals.collection.inputs import Named
+from fairevals.ecosystem.context import TaskContext, current_context
 from fairevals.errors import UsageError, escape
 from fairevals.evaluation import Plan, score
 from fairevals.measures import INDEX, Measure, measure_class
 
-NAME = "fairevals"
+PROVIDER_NAME = "fairevals"
 
 
 class MeanOfDefined(their_measures.MeanAgg):
@@ -37,21 +38,19 @@ class MeanOfDefined(their_measures.MeanAgg):
         self._values: list[float] = []
 
     def add(self, value: float) -> None:
-        """Count a topic, unless its value is NaN."""
-        if value == value:
+        """Add the value of a topic, unless it is NaN."""
+        if not isnan(value):
             self._values.append(value)
 
     def result(self) -> float:
-        """The mean, rounded once, as `fairevals score` has it."""
-        from math import fsum
-
+        """The mean, rounded once, as in `fairevals.evaluation`."""
         return fsum(self._values) / len(self._values) if self._values else float("nan")
 
 
 class NativeMeasure(their_measures.Measure):
-    """What the native measures are to ir-measures; a subclass each is made by `_declare`."""
+    """A measure of this package as one of ir-measures; `_declare` makes a subclass for each."""
 
-    __name__ = NAME
+    __name__ = PROVIDER_NAME
 
     def __init__(self, **params: Any) -> None:
         for name in params:
@@ -67,7 +66,7 @@ class NativeMeasure(their_measures.Measure):
 
     @property
     def direction(self) -> str:
-        """Which values are better: "higher", "lower", or "nearer to …"."""
+        """Which values are better: "higher", "lower", or a target."""
         return str(measure_class(str(self.NAME)).direction)
 
     def validate_params(self) -> None:
@@ -77,83 +76,75 @@ class NativeMeasure(their_measures.Measure):
             self.validated = True
 
     def aggregator(self) -> MeanOfDefined:
-        """A mean that leaves undefined topics out: none may read as a 0, which for many measures is perfect."""
+        """A mean without undefined topics: a 0 would read as perfect for many measures."""
         return MeanOfDefined()
 
     def __repr__(self) -> str:
         try:
             return str(self.native)
-        except UsageError:  # such as GF without an attribute, which is there to be called with one
+        except UsageError:  # such as GF, which needs an attribute before it can be computed
             return str(super().__repr__())
 
 
 def _declare(name: str) -> NativeMeasure:
-    """The ir-measures measure of a native one, from the native one's declaration."""
+    """The ir-measures form of one of this package's measures, from its declaration."""
     cls = measure_class(name)
     info = their_measures.ParamInfo
     params = {"cutoff": info(dtype=int, required=False, desc="ranking cutoff threshold")}
     for f in cls.parameters():
         default = None if f.default is MISSING else f.default
         params[f.name] = info(required=False, default=default, desc=f.metadata["meaning"])
-    made = type(
-        f"_{name}",
-        (NativeMeasure,),
-        {
-            "__name__": name,
-            "__doc__": cls.__doc__,
-            "NAME": name,
-            "PRETTY_NAME": name,
-            "SHORT_DESC": f"{cls.formula} ({cls.direction} is better)",
-            "SUPPORTED_PARAMS": params,
-            "DEFAULT": cls.missing,
-        },
-    )
-    found: NativeMeasure = made()
-    return found
+    members = {
+        "__name__": name,
+        "__doc__": cls.__doc__,
+        "NAME": name,
+        "PRETTY_NAME": name,
+        "SHORT_DESC": f"{cls.formula} ({cls.direction} is better)",
+        "SUPPORTED_PARAMS": params,
+        "DEFAULT": cls.missing,
+    }
+    measure: NativeMeasure = type(f"_{name}", (NativeMeasure,), members)()
+    return measure
 
 
 class NativeEvaluator(their_providers.Evaluator):
-    """Qrels, attributes and measures at hand, to score runs with."""
+    """Scores runs with the given measures and qrels, and the attributes of the task in force."""
 
     def __init__(self, measures: Iterable[Any], qrels: Any) -> None:
-        asked = list(measures)
-        around = surroundings()
-        collection = (around or TaskContext()).collection(_columns(qrels, "relevance"))
-        super().__init__(asked, set(collection.qrels.topics))
+        requested = list(measures)
+        context = current_context() or TaskContext()
+        collection = context.collection(_columns(qrels, "relevance"))
+        super().__init__(requested, set(collection.qrels.topics))
         # Two spellings may be one measure, such as GFR and GFR(util='ERR').
-        self._natives = {theirs: _native(theirs) for theirs in asked}
+        self._natives = {theirs: _native(theirs) for theirs in requested}
         for measure in self._natives.values():
-            if around is None and measure.attributes != "none":
+            if current_context() is None and measure.attributes != "none":
                 raise UsageError(
                     f"{measure} needs groups: compute it inside `with fairevals.task('task.toml'):`, "
                     "or with fairevals.task(groups={'ATTRIBUTE': …})"
                 )
-        self._collection = collection
         self._plan = Plan.of(collection, self._natives.values()) if collection.qrels.topics else None
+        names = self._plan.requirements.attributes if self._plan else ()
+        self._collection = context.load_attributes(collection, names)
 
     def calc_aggregate(self, run: Any) -> dict[Any, float]:
-        """Means over the topics on which each measure is defined, for ir-measures' own measures too."""
-        found: dict[Any, float] = self.calc(run).aggregated
-        return found
+        """The mean of each measure over the topics on which it is defined, for ir-measures' own ones too."""
+        means: dict[Any, float] = self.calc(run).aggregated
+        return means
 
     def calc(self, run: Any) -> Any:
-        """Those means, and the value of every topic."""
+        """These means, and the value on every topic."""
         means = {measure: MeanOfDefined() for measure in self._natives}
-        found = list(self.iter_calc(run))
-        for metric in found:
+        metrics = list(self.iter_calc(run))
+        for metric in metrics:
             means[metric.measure].add(metric.value)
-        return ir_measures.CalcResults({measure: mean.result() for measure, mean in means.items()}, found)
+        return ir_measures.CalcResults({measure: mean.result() for measure, mean in means.items()}, metrics)
 
     def _iter_calc(self, run: Any) -> Iterator[Any]:
-        """A value for every judged topic: NaN where the measure is undefined there."""
+        """A value for every judged topic; NaN where the measure is undefined."""
         if self._plan is None:
             return
-        loaded = load_run(
-            Named("run", _columns(run, "score")),
-            samples=self._plan.policy.kind == "samples",
-            depth=self._plan.requirements.depth,
-        )
-        scores = score([loaded], self._collection, self._plan)
+        scores = score([Named("run", _columns(run, "score"))], self._collection, self._plan)
         row = {str(measure): m for m, measure in enumerate(self._plan.measures)}
         for theirs, native in self._natives.items():
             values = scores.values[0, row[str(native)]].tolist()
@@ -162,14 +153,14 @@ class NativeEvaluator(their_providers.Evaluator):
 
 
 def _native(measure: Any) -> Measure:
-    """Ours for theirs: a native measure, or one such as nDCG, ERR or P with parameters that ours has too."""
+    """This package's measure for one of ir-measures; nDCG, ERR and others keep their parameters."""
     if isinstance(measure, NativeMeasure):
         return measure.native
     return measure_class(str(measure.NAME))(**measure.params)
 
 
 def _columns(data: Any, value: str) -> Any:
-    """A table cut to the columns that ir-measures reads, lest another of its columns be taken for one of them."""
+    """A table reduced to the columns that ir-measures reads, so that no other column is mistaken for one."""
     wanted = ["query_id", "doc_id", value]
     if not hasattr(data, "itertuples") or any(name not in data.columns for name in wanted):
         return data
@@ -179,7 +170,7 @@ def _columns(data: Any, value: str) -> Any:
 class NativeProvider(their_providers.Provider):
     """Computes the measures in `names`, under the task in force (`fairevals.task`)."""
 
-    NAME = NAME
+    NAME = PROVIDER_NAME
 
     def __init__(self, names: Mapping[str, Any]) -> None:
         super().__init__()
@@ -199,12 +190,12 @@ class NativeProvider(their_providers.Provider):
 
 
 def register() -> None:
-    """Add what ir-measures lacks: the names, a provider at the end of its pipeline, and `ir_measures.fairevals`.
+    """Add to ir-measures the missing names, a provider at the end of its pipeline, and `ir_measures.fairevals`.
 
-    nDCG, ERR, P, AP, RR and RBP stay ir-measures' own there. This package's come by asking its provider:
+    nDCG, ERR, P, AP, RR and RBP stay ir-measures' own. To compute them with this package, call its provider:
     `ir_measures.fairevals.calc_aggregate([ir_measures.ERR@20], qrels, run)`.
     """
-    if NAME in their_providers.registry:
+    if PROVIDER_NAME in their_providers.registry:
         return
     known = their_measures.registry
     everything = {name: known[name] if name in known else _declare(name) for name in INDEX}
@@ -212,9 +203,9 @@ def register() -> None:
     for name, measure in ours.items():
         their_measures.register(measure)
         setattr(ir_measures, name, measure)
-    asked_by_name = NativeProvider(everything)
-    their_providers.register(asked_by_name)
-    setattr(ir_measures, NAME, asked_by_name)
+    by_name = NativeProvider(everything)
+    their_providers.register(by_name)
+    setattr(ir_measures, PROVIDER_NAME, by_name)
     ir_measures.DefaultPipeline.providers.append(NativeProvider(ours))
 
 

@@ -18,7 +18,7 @@ from fairevals.measures import (
     RankingMeasure,
 )
 from fairevals.measures.base import divide, rank_sum
-from fairevals.policy.estimate import Estimate
+from fairevals.policy.plackett_luce import Estimate
 from fairevals.policy.policies import (
     Exposure,
     OneRanking,

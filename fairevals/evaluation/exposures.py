@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -11,15 +12,15 @@ import numpy as np
 from fairevals.attention import Attention, AttentionLike, parse_attention
 from fairevals.collection.blocks import Block
 from fairevals.collection.collection import Collection
-from fairevals.errors import UsageError
-from fairevals.evaluation.plan import Plan, load_policy_blocks
+from fairevals.errors import InputWarning, UsageError
+from fairevals.evaluation.plan import Plan, open_run
 from fairevals.evaluation.scores import ALL
 from fairevals.io.task import PolicySpec
 from fairevals.measures.base import divide, rank_sum
 from fairevals.measures.disparity import group_means
 from fairevals.measures.expected_exposure import group_sums, target_exposure
 from fairevals.measures.merit import merit
-from fairevals.policy.estimate import Estimate
+from fairevals.policy.plackett_luce import Estimate
 from fairevals.policy.policies import Exposure, PlackettLuceRun, Policy, generator, jackknife
 from fairevals.typing import Bools, Floats
 
@@ -90,9 +91,10 @@ def _blocks(
         raise UsageError(
             f"exposure under the attention {query.model()} cannot be computed exactly; use the method 'mc'"
         )
-    return load_policy_blocks(
-        source, collection, Plan.reading(collection, query.policy, attributes=attributes)
-    )
+    opened = open_run(source, collection, Plan.reading(collection, query.policy, attributes=attributes))
+    if opened.policy_remark:
+        warnings.warn(InputWarning(opened.policy_remark), stacklevel=2)
+    return ((block, opened.policy) for block in opened.blocks())
 
 
 def _sampled(policy: PlackettLuceRun, block: Block, query: ExposureQuery) -> Estimate:

@@ -24,6 +24,7 @@ from fairevals.evaluation.scores import Scores
 from fairevals.ids import Ids
 from fairevals.io.dataset import is_dataset, open_dataset, parts, with_topics
 from fairevals.io.streams import reads_once
+from fairevals.io.task import run_info
 from fairevals.measures import Measure
 from fairevals.typing import Floats, Ints
 
@@ -40,6 +41,7 @@ class RunScores:
     values: Floats
     se: Floats
     notes: tuple[str, ...]
+    policy_remark: str
 
 
 def score_run(
@@ -63,7 +65,12 @@ def score_run(
                 if estimate.se is not None:
                     se[m, here] = estimate.se
     return RunScores(
-        run.tag, run.source, values, se, tuple(_notes(run.tag, set(run.topics), collection.qrels))
+        run.tag,
+        run.source,
+        values,
+        se,
+        tuple(_notes(run.tag, set(run.topics), collection.qrels)),
+        opened.policy_remark if shard[0] == 0 else "",
     )
 
 
@@ -255,6 +262,8 @@ def score(
         jobs = min(jobs, len(runs) * shards)
     pieces: list[Piece] = []
     notes: dict[int, tuple[str, ...]] = {}
+    policies: dict[int, str] = {}
+    statuses: dict[int, str] = {}
     shape = (len(runs), len(plan.measures), len(collection.qrels.topics))
     values, se = np.full(shape, np.nan), np.full(shape, np.nan)
     named: dict[int, tuple[str, str]] = {}
@@ -274,16 +283,25 @@ def score(
                 all_[:, at] = np.where(np.isnan(some), all_[:, at], some)
             source = runs[piece.run]
             given = os.fspath(source) if isinstance(source, (str, os.PathLike)) else scored.source
-            named.setdefault(piece.run, (scored.tag, given if given != "-" else scored.source))
+            info = run_info(collection.task, given)
+            tag = info.name if info and info.name else scored.tag
+            named.setdefault(piece.run, (tag, given if given != "-" else scored.source))
+            statuses.setdefault(piece.run, info.status if info else "official")
             notes.setdefault(piece.run, scored.notes)
+            policies.setdefault(piece.run, scored.policy_remark)
             if progress:
                 progress(done, len(pieces))
     names = tuple(name_runs([named[run] for run in range(len(runs))]))
     scores = Scores(names, plan.measures, collection.qrels.topics, values, se)
-    remarks = [note for run in range(len(runs)) for note in notes[run]]
+    remarks = [note for run in range(len(runs)) for note in (*notes[run], policies[run]) if note]
     remarks += _unjudged_remarks(scores, hidden) + _incomplete_remarks(scores, len(shown))
     return replace(
-        scores, measures=shown, values=values[:, : len(shown)], se=se[:, : len(shown)], notes=tuple(remarks)
+        scores,
+        measures=shown,
+        values=values[:, : len(shown)],
+        se=se[:, : len(shown)],
+        notes=tuple(remarks),
+        statuses=tuple(statuses[run] for run in range(len(runs))) if collection.task.runs else (),
     )
 
 

@@ -6,6 +6,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from fairevals.collection.blocks import CELLS, Block, Requirements, blocks
 from fairevals.collection.collection import Collection
 from fairevals.collection.inputs import load_run
@@ -14,7 +16,11 @@ from fairevals.errors import InputError, Place, UsageError, escape
 from fairevals.io.task import POLICIES, PolicySpec
 from fairevals.measures import CompositeMeasure, ExposureMeasure, LinearMeasure, Measure, parse_measure
 from fairevals.measures.unjudged import Unjudged
+from fairevals.policy.diagnosis import diagnose_policy
 from fairevals.policy.policies import OneRanking, PlackettLuceRun, Policy, SampledRankings
+
+DIAGNOSED_TOPICS = 1000
+"""How many topics of a run decide whether its policy is nearly uniform."""
 
 
 @dataclass(frozen=True)
@@ -134,6 +140,18 @@ class OpenRun:
             sampled=self.plan.policy.kind == "samples",
             cells=cells,
         )
+
+    @property
+    def policy_remark(self) -> str:
+        """A remark if the run is read as Plackett-Luce but its policy is nearly uniform, else ""."""
+        if self.plan.policy.kind != "pl" or not len(self.run):
+            return ""
+        counts = np.diff(self.run.offsets)[:DIAGNOSED_TOPICS]
+        counts = counts[: max(1, CELLS // int(counts.max()))]
+        scores = np.full((counts.size, int(counts.max())), -np.inf)
+        scores[np.arange(scores.shape[1]) < counts[:, None]] = self.run.scores[: counts.sum()]
+        diagnosis = diagnose_policy(scores, self.plan.policy.temperature)
+        return diagnosis.remark(self.run.tag) if diagnosis.nearly_uniform else ""
 
 
 def load(source: Any, collection: Collection, plan: Plan) -> Run:

@@ -1,186 +1,135 @@
-"""The careful reader of run files: slower than `runs`, but it knows every line and finds everything that is wrong.
+"""The careful reader of run files. It reads line by line and finds everything that is wrong.
 
-`validate` prints what it finds; the fast reader turns to it when something smells, for a message with file and line.
+`validate` prints its findings. The fast reader in `runs` uses it to report a bad file with the line.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 
-from fairevals.errors import InputError, Place, escape
-from fairevals.io.decimals import NUMBER
-from fairevals.io.streams import BOM, Source
+from fairevals.errors import Place, escape, pluralize
+from fairevals.io.lines import Column, LineFormat, Problem, data_lines, number_of
+from fairevals.io.streams import Source, is_json
 
-TREC_COLUMNS = "6 columns (topic Q0 doc rank score tag)"
-FAIR_COLUMNS = "3 columns (topic, sample, doc), separated by tabs"
-_CONTROLS = bytes(c for c in range(32) if c not in (9, 10, 13))
+_SCORE = (Column("rank"), Column("score", "number"), Column("tag"))
+TREC_RUN = LineFormat("a TREC run", (Column("topic"), Column("Q0"), Column("doc"), *_SCORE))
+FAIR_RUN = LineFormat("a TREC run", (Column("topic"), Column("sample"), Column("doc")))
 
 
-@dataclass(frozen=True)
-class Problem:
-    """One thing that is wrong: where, what kind, what was found and what was expected."""
+def run_format(source: Source) -> LineFormat:
+    """The format of a run: TREC Fair's if the first line has three columns, else TREC's with six.
 
-    place: Place
-    kind: str
-    found: str
-    expected: str = ""
-    warning: bool = False
-
-    def error(self) -> InputError:
-        """The same as an exception."""
-        return InputError(self.place, self.found, self.expected)
+    Two lines may precede the data: NTCIR's `<SYSDESC>…`, and the names of TREC Fair's columns (id or topic,
+    seq_no or rep_number, doc or page_id).
+    """
+    skip = 0
+    for number, line in data_lines(source):
+        if not skip and line.lstrip().startswith(b"<SYSDESC>"):
+            skip = number
+            continue
+        cells = line.split()
+        if len(cells) != 3 or is_json(line):
+            break
+        is_header = cells[0].lower() in (b"id", b"topic") and not cells[1].isdigit()
+        return replace(FAIR_RUN, skip=number if is_header else skip)
+    return replace(TREC_RUN, skip=skip)
 
 
 @dataclass(frozen=True)
 class Rules:
-    """What a run must keep to, beyond being readable. The default asks for nothing more."""
+    """What a run must fulfil beyond being readable. By default nothing."""
 
     topics: Collection[str] | None = None
     max_documents: int | None = None
     samples: bool = False
     order: str = "score"
     style: bool = False
-    """Whether to look at ranks and tags as well."""
+    """Whether to check ranks and tags as well."""
 
 
 @dataclass
 class _List:
-    """What is known so far of one topic (or one sample of it)."""
+    """What is known so far of the ranking of a topic (or of one sample of it)."""
 
-    first_line: int
     docs: dict[bytes, tuple[int, bytes]] = field(default_factory=dict)
     """The line of each document, and its second column."""
     ranking: list[tuple[float, bytes, float, int]] = field(default_factory=list)
-
-
-def is_sysdesc(line: bytes) -> bool:
-    """Whether a line is NTCIR's description of the system, which may stand first."""
-    return line.removeprefix(BOM).lstrip().startswith(b"<SYSDESC>")
-
-
-def is_header(columns: list[bytes]) -> bool:
-    """Whether three columns are the names of TREC Fair's (id, seq_no or rep_number, doc or page_id)."""
-    return len(columns) == 3 and columns[0].lower() in (b"id", b"topic") and not columns[1].isdigit()
+    """Score, document, rank and line."""
 
 
 def check_run(source: Source, rules: Rules | None = None) -> Iterator[Problem]:
     """Everything that is wrong with a TREC run (or a TREC Fair table of three columns), in the order of lines."""
     rules = rules or Rules()
+    line_format = run_format(source)
+    fair = len(line_format.columns) == 3
     lists: dict[tuple[str, str], _List] = {}
-    unknown: dict[str, int] = {}
+    unknown: set[str] = set()
     first_sample: dict[str, str] = {}
     sampled: set[str] = set()
-    tag: bytes | None = None
-    wanted = None
-    for number, line in source.lines():
+    tag, bad_lines = b"", 0
+    for number, cells, problem in line_format.examine(source):
         place = Place(source.name, number)
-        columns = line.split()
-        if not columns or (number == 1 and is_sysdesc(line)):
+        if problem:
+            other = "" if bad_lines else source.other_format()
+            if other:
+                yield Problem(Place(source.name), "format", f"this is {other}", line_format.what)
+                return
+            bad_lines += 1
+            yield problem
             continue
-        if wanted is None:
-            wanted = 3 if len(columns) == 3 else 6
-            if is_header(columns):
-                continue
-        try:
-            line.decode()
-        except UnicodeDecodeError as error:
-            yield Problem(
-                place,
-                "encoding",
-                f"a byte that is not UTF-8 ({escape(line[error.start : error.start + 4])})",
-                "UTF-8",
-            )
-            continue
-        if line.translate(None, _CONTROLS) != line:
-            yield Problem(place, "encoding", f"a control character in {escape(line)!r}", "text")
-            continue
-        if len(columns) != wanted:
-            yield Problem(
-                place,
-                "columns",
-                f"{len(columns)} columns: {escape(line)!r}",
-                TREC_COLUMNS if wanted == 6 else FAIR_COLUMNS,
-            )
-            continue
-        doc = columns[2]
-        topic = columns[0].decode()
-        sample = columns[1].decode() if rules.samples or wanted == 3 else ""
-        score, rank = 0.0, 0.0
-        if wanted == 6:
-            _, _, _, rank_text, score_text, found_tag = columns
-            score = float(score_text) if NUMBER.fullmatch(score_text) else float("nan")
-            if not abs(score) < float("inf"):
-                yield Problem(place, "score", f"score {escape(score_text)!r}", "a finite number")
-                continue
-            tag = found_tag if tag is None else tag
-            if rules.style:
-                if found_tag != tag:
-                    yield Problem(
-                        place, "tag", f"tag {escape(found_tag)!r}", f"{escape(tag)!r} as in the first line"
-                    )
-                if NUMBER.fullmatch(rank_text):
-                    rank = float(rank_text)
-                else:
-                    yield Problem(place, "rank", f"rank {escape(rank_text)!r}", "a number", warning=True)
+        topic, doc = cells[0].decode(), cells[2]
+        sample = cells[1].decode() if rules.samples or fair else ""
+        rank = 0.0
+        if rules.style and not fair:
+            tag = tag or cells[5]
+            if cells[5] != tag:
+                expected = f"{escape(tag)!r} as in the first line"
+                yield Problem(place, "tag", f"tag {escape(cells[5])!r}", expected)
+            rank = number_of(cells[3])
+            if rank != rank:
+                yield Problem(place, "rank", f"rank {escape(cells[3])!r}", "a number", warning=True)
         if rules.topics is not None and topic not in rules.topics:
             if topic not in unknown:
                 yield Problem(place, "unknown topic", f"topic {escape(topic)!r}", "a topic of the task")
-            unknown[topic] = unknown.get(topic, 0) + 1
+            unknown.add(topic)
             continue
-        if (
-            wanted == 3
-            and not rules.samples
-            and rules.style
-            and sample != first_sample.setdefault(topic, sample)
-        ):
+        if fair and rules.style and not rules.samples and sample != first_sample.setdefault(topic, sample):
             if topic not in sampled:
                 found = f"several rankings of topic {escape(topic)!r}"
-                yield Problem(place, "samples", found, "one (or --policy samples)")
+                yield Problem(place, "samples", found, "one, or the policy 'samples'")
             sampled.add(topic)
-        known = lists.setdefault((topic, sample), _List(number))
-        if doc in known.docs:
-            line_before, second = known.docs[doc]
-            hint = "" if second == columns[1] else "; the second column differs: are these --policy samples?"
-            yield Problem(
-                place,
-                "duplicate",
-                f"document {escape(doc)!r} a second time in topic {escape(topic)!r}",
-                f"it once (first in line {line_before}{hint})",
-            )
+        ranking = lists.setdefault((topic, sample), _List())
+        if doc in ranking.docs:
+            line, second = ranking.docs[doc]
+            hint = "" if second == cells[1] else "; the second column differs: are these sampled rankings?"
+            found = f"document {escape(doc)!r} a second time in topic {escape(topic)!r}"
+            yield Problem(place, "duplicate", found, f"it once (first in line {line}{hint})")
             continue
-        known.docs[doc] = (number, columns[1])
-        if rules.max_documents is not None and len(known.docs) == rules.max_documents + 1:
-            yield Problem(
-                place,
-                "too many",
-                f"more than {rules.max_documents} documents in topic {escape(topic)!r}",
-                f"at most {rules.max_documents}",
-            )
-        if rules.style and wanted == 6:
-            known.ranking.append((score, doc, rank, number))
+        ranking.docs[doc] = (number, cells[1])
+        if rules.max_documents is not None and len(ranking.docs) == rules.max_documents + 1:
+            found = f"more than {rules.max_documents} documents in topic {escape(topic)!r}"
+            yield Problem(place, "too many", found, f"at most {rules.max_documents}")
+        if rules.style and not fair:
+            ranking.ranking.append((float(cells[4]), doc, rank if rank == rank else 0.0, number))
     if not lists and not unknown:
-        yield Problem(Place(source.name), "empty", "no readable line", TREC_COLUMNS)
+        yield Problem(Place(source.name), "empty", "no readable line", line_format.expected)
     if rules.style and rules.order == "score":
         yield from _contradictions(source.name, lists)
     yield from _missing(source.name, {topic for topic, _ in lists}, rules)
 
 
-def _missing(name: str, present: Collection[str], rules: Rules) -> Iterator[Problem]:
-    for topic in rules.topics or ():
-        if topic not in present:
-            yield Problem(
-                Place(name),
-                "missing topic",
-                f"nothing for topic {escape(topic)!r}",
-                "every topic of the task",
-            )
+def raise_first(source: Source, rules: Rules | None = None) -> None:
+    """Raise the first error in the file, if there is one."""
+    for problem in check_run(source, rules):
+        if not problem.warning:
+            raise problem.error()
 
 
 def check_lists(name: str, topics: Sequence[str], counts: Sequence[int], rules: Rules) -> Iterator[Problem]:
-    """What is wrong with a run that was read from a table: its topics, and how many documents each list has."""
+    """What is wrong with the topics of a run read from a table, and with the number of documents in each list."""
     for topic, count in zip(topics, counts, strict=True):
         if rules.topics is not None and topic not in rules.topics:
             yield Problem(Place(name), "unknown topic", f"topic {escape(topic)!r}", "a topic of the task")
@@ -190,38 +139,33 @@ def check_lists(name: str, topics: Sequence[str], counts: Sequence[int], rules: 
     yield from _missing(name, set(topics), rules)
 
 
+def _missing(name: str, present: Collection[str], rules: Rules) -> Iterator[Problem]:
+    for topic in rules.topics or ():
+        if topic not in present:
+            found = f"nothing for topic {escape(topic)!r}"
+            yield Problem(Place(name), "missing topic", found, "every topic of the task")
+
+
+_ORDERS = {
+    "rank order": ("contradict the scores", "the highest score first; the ranks are ignored"),
+    "tied scores": (
+        "order equal scores differently",
+        "equal scores by document id, descending; the ranks are ignored",
+    ),
+}
+
+
 def _contradictions(name: str, lists: dict[tuple[str, str], _List]) -> Iterator[Problem]:
-    """Where the rank column says another order than score and document id, which are what counts."""
-    found: dict[str, list[tuple[str, int]]] = defaultdict(list)
+    """Topics whose rank column has another order than score and document id, which decide."""
+    first: dict[str, list[tuple[str, int]]] = defaultdict(list)
     for (topic, _), known in lists.items():
         ranking = sorted(known.ranking, key=lambda row: (row[0], row[1]), reverse=True)
         for before, after in pairwise(ranking):
             if before[2] > after[2]:
-                tied = before[0] == after[0]
-                found["tied" if tied else "other"].append((topic, after[3]))
+                kind = "tied scores" if before[0] == after[0] else "rank order"
+                first[kind].append((topic, after[3]))
                 break
-    if first := found["other"]:
-        topic, line = first[0]
-        yield Problem(
-            Place(name, line),
-            "rank order",
-            f"ranks of {len(first)} topics (such as {escape(topic)!r}) contradict the scores",
-            "the highest score first; the scores count",
-            warning=True,
-        )
-    if first := found["tied"]:
-        topic, line = first[0]
-        yield Problem(
-            Place(name, line),
-            "tied scores",
-            f"ranks of {len(first)} topics (such as {escape(topic)!r}) order equal scores another way",
-            "among equal scores the document id descending; it counts",
-            warning=True,
-        )
-
-
-def raise_first(source: Source, rules: Rules | None = None) -> None:
-    """Raise the first error in the file, if there is one."""
-    for problem in check_run(source, rules):
-        if not problem.warning:
-            raise problem.error()
+    for kind, (found, expected) in _ORDERS.items():
+        for topic, line in first[kind][:1]:
+            topics = f"ranks of {pluralize(len(first[kind]), 'topic')} (such as {escape(topic)!r})"
+            yield Problem(Place(name, line), kind, f"{topics} {found}", expected, warning=True)

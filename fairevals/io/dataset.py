@@ -1,60 +1,62 @@
-"""A run as a folder of parquet files, cut in any way: which topics are where, and parts that can be scored alone."""
+"""A run as a folder of parquet files: which topics are in which files, and parts that can be scored alone."""
 
 from __future__ import annotations
 
+import io
 import os
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
-from importlib import import_module
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
 
 import numpy as np
 
-from fairevals.errors import InputError, Place, UsageError, escape
+from fairevals.errors import InputError, Place, UsageError
 from fairevals.ids import PAD_FRONT, Ids, padded_buffer
-from fairevals.io.runs import RunColumns, _Builder, _numbers, _Suspicious
-from fairevals.io.streams import Limits
-from fairevals.io.tables import check_parquet
+from fairevals.io.runs import RunBuilder, RunColumns, finite_scores, raise_repeated_row
+from fairevals.io.streams import Limits, Source, too_large
+from fairevals.io.tables import arrow, check_parquet, names, unreadable_table
 from fairevals.typing import Floats
 
 PART_ROWS = 1 << 18
-"""About how many rows a part has: small ones are put together, large ones are cut between topics."""
+"""The approximate number of rows of a part. Small files are combined, large ones are cut between topics."""
 
 _NOTHING = "__HIVE_DEFAULT_PARTITION__"
 
 
 @dataclass(frozen=True)
 class Fragment:
-    """One file of a data set. Folders named `key=value` (as Hive, Spark and Dask write them) are columns of it."""
+    """One file of a data set. Folders named `key=value`, as Hive, Spark and Dask write them, are columns of it."""
 
     path: str
     constants: tuple[tuple[str, str], ...] = ()
     topics: tuple[str, ...] = ()
-    """The topics it has a row of; known after `with_topics`."""
+    """The topics of its rows; known after `with_topics`."""
     rows: int = 0
+    data: bytes | None = field(default=None, repr=False)
+    """The content of the file, if it is not to be read from the path."""
 
     def constant(self, column: str) -> str | None:
-        """The value of a column that stands in the path."""
+        """The value of a column that the path gives."""
         return dict(self.constants).get(column)
 
 
 @dataclass(frozen=True)
 class Part:
-    """Some topics of a data set: all rows of theirs are in these files."""
+    """Some topics of a data set. All of their rows are in these files."""
 
     name: str
     files: tuple[Fragment, ...]
     topics: tuple[str, ...] | None = None
-    """None: all that the files have."""
+    """None: all topics in the files."""
     whole: bool = True
     """Whether the files have no rows of other topics."""
 
     @property
     def tag(self) -> str:
-        """The name of the folder, without endings, as a table file's name is its tag."""
+        """The name of the folder without suffixes, as the tag of a table is the name of its file."""
         return Path(self.name).name.split(".")[0]
 
 
@@ -64,26 +66,26 @@ def is_dataset(source: Any) -> bool:
 
 
 def open_dataset(folder: str | os.PathLike[str]) -> Part:
-    """All files of a folder and of those below it, in the order of their paths; hidden ones and `_…` do not count."""
+    """All parquet files in a folder and its subfolders, sorted by path, except hidden ones and those named `_…`."""
     root = Path(folder)
-    found = []
+    fragments = []
     for path in sorted(root.rglob("*.parquet")):
         below = path.relative_to(root).parts
         if path.is_file() and not any(name.startswith((".", "_")) for name in below):
             pairs = (name.split("=", 1) for name in below[:-1] if "=" in name)
-            found.append(Fragment(str(path), tuple((key, unquote(value)) for key, value in pairs)))
-    if not found:
+            fragments.append(Fragment(str(path), tuple((key, unquote(value)) for key, value in pairs)))
+    if not fragments:
         raise InputError(
             Place(str(folder)), "a folder without *.parquet files", "a run file, or a folder of parquet files"
         )
-    return Part(str(folder), tuple(found))
+    return Part(str(folder), tuple(fragments))
 
 
 # Which topics are where -------------------------------------------------------------------------------------
 
 
 def with_topics(fragment: Fragment) -> Fragment:
-    """The same, after a look at nothing but its column of topics."""
+    """The same with its topics and number of rows. Only the column of topics is read."""
     with _opened(fragment) as file:
         check_parquet(fragment.path, fragment.path, Limits.current().bytes)
         rows = file.metadata.num_rows
@@ -93,18 +95,16 @@ def with_topics(fragment: Fragment) -> Fragment:
         seen: dict[str, None] = {}
         for group in range(file.num_row_groups):
             column = file.read_row_group(group, columns=["topic"]).column("topic")
-            found = _strings(column.unique()).to_pylist()
-            seen.update(
-                dict.fromkeys(topic for topic in found if topic)
-            )  # one without is said when it is read
+            # A row without topic is reported when it is read.
+            seen.update(dict.fromkeys(topic for topic in _strings(column.unique()).to_pylist() if topic))
     return replace(fragment, topics=tuple(seen), rows=rows)
 
 
 def parts(dataset: Part, fragments: Sequence[Fragment], rows: int | None = None) -> list[Part]:
     """Cut a data set whose fragments know their topics, so that no topic is in two parts.
 
-    Files that share a topic stay together; several small lots of files make one part. A lot with far more than
-    `rows` rows is cut between its topics: each part then reads its own topics out of the files that have them.
+    Files that share a topic form a lot. Several small lots make one part. A lot with far more than `rows` rows is
+    cut between its topics: each part then reads its own topics from the files that have them.
 
     >>> files = [Fragment("a", topics=("1", "2"), rows=9), Fragment("b", topics=("3",), rows=9)]
     >>> files.append(Fragment("c", topics=("2",), rows=9))
@@ -112,7 +112,7 @@ def parts(dataset: Part, fragments: Sequence[Fragment], rows: int | None = None)
     [('a', ('1',)), ('ac', ('2',)), ('b', ('3',))]
     """
     rows = rows or PART_ROWS
-    found: list[Part] = []
+    cut: list[Part] = []
     small: list[tuple[list[Fragment], list[str]]] = []
     held = 0
 
@@ -120,7 +120,7 @@ def parts(dataset: Part, fragments: Sequence[Fragment], rows: int | None = None)
         nonlocal held
         if small:
             files = tuple(f for lot, _ in small for f in lot)
-            found.append(Part(dataset.name, files, tuple(t for _, topics in small for t in topics)))
+            cut.append(Part(dataset.name, files, tuple(t for _, topics in small for t in topics)))
         small.clear()
         held = 0
 
@@ -137,170 +137,148 @@ def parts(dataset: Part, fragments: Sequence[Fragment], rows: int | None = None)
         for bucket in np.array_split(np.array(topics, dtype=object), count):
             wanted = tuple(bucket.tolist())
             files = tuple(f for f in lot if not set(wanted).isdisjoint(f.topics))
-            found.append(Part(dataset.name, files, wanted, whole=False))
+            cut.append(Part(dataset.name, files, wanted, whole=False))
     flush()
-    # A part is sent to where it is scored: it need not name the topics of all its files again.
-    return [replace(p, files=tuple(replace(f, topics=()) for f in p.files)) for p in found]
+    # Parts are sent to workers, which do not need the topics of each file.
+    return [replace(p, files=tuple(replace(f, topics=()) for f in p.files)) for p in cut]
 
 
-def _lots(fragments: Sequence[Fragment]) -> Iterator[tuple[list[Fragment], list[str]]]:
-    """Files that hang together by topics they share, with those topics; in the order of the first file of each."""
-    leader = list(range(len(fragments)))
-
-    def find(i: int) -> int:
-        while leader[i] != i:
-            leader[i] = leader[leader[i]]
-            i = leader[i]
-        return i
+def _lots(fragments: Sequence[Fragment]) -> list[tuple[list[Fragment], list[str]]]:
+    """Files that are connected by topics they share, with those topics, in the order of the first file of each lot."""
+    from scipy.sparse import coo_array
+    from scipy.sparse.csgraph import connected_components
 
     first: dict[str, int] = {}
-    for i, fragment in enumerate(fragments):
-        for topic in fragment.topics:
-            a, b = find(first.setdefault(topic, i)), find(i)
-            leader[max(a, b)] = min(a, b)
+    edges = [(i, first.setdefault(topic, i)) for i, f in enumerate(fragments) for topic in f.topics]
+    rows, columns = zip(*edges, strict=True) if edges else ((), ())
+    shape = (len(fragments), len(fragments))
+    graph = coo_array((np.ones(len(edges)), (np.array(rows, int), np.array(columns, int))), shape=shape)
     lots: dict[int, tuple[list[Fragment], list[str]]] = {}
-    for i, fragment in enumerate(fragments):
-        lots.setdefault(find(i), ([], []))[0].append(fragment)
+    labels = connected_components(graph, directed=False)[1].tolist() if fragments else []
+    for label, fragment in zip(labels, fragments, strict=True):
+        lots.setdefault(label, ([], []))[0].append(fragment)
     for topic, i in first.items():
-        lots[find(i)][1].append(topic)
-    yield from lots.values()
-
-
-def _arrow() -> tuple[Any, Any]:
-    """pyarrow and its functions; it has no types."""
-    try:
-        return import_module("pyarrow"), import_module("pyarrow.compute")
-    except ImportError:
-        raise UsageError("reading parquet needs: pip install 'fairevals[parquet]'") from None
+        lots[labels[i]][1].append(topic)
+    return list(lots.values())
 
 
 # Rows -------------------------------------------------------------------------------------------------------
 
 
 def read_part(
-    part: Part, *, order: str = "score", samples: bool = False, depth: int | None = None
+    part: Part, *, order: str = "score", samples: bool = False, depth: int | None = None, tag: str = ""
 ) -> RunColumns:
-    """The rows of a part as a run, read a row group at a time and cut to `depth` as they come."""
-    builder = _Builder(order, depth)
-    for topic, sample, docs, scores in _chunks(part, samples):
-        if len(docs):
-            builder.add(topic, sample, docs, scores)
-    try:
-        return builder.finished(part.name, part.tag)
-    except _Suspicious as trouble:
-        _raise_repeated(part, samples)
-        return trouble.columns
+    """The rows of a part as a run. Row groups are read one by one and cut to `depth` at once."""
+    builder = RunBuilder(order, depth)
+    for _, topic, sample, docs, scores in _chunks(part, samples):
+        builder.add(topic, sample, docs, scores)
+    return builder.finish(part.name, tag or part.tag, lambda: raise_repeated_row(_rows(part, samples)))
 
 
-@dataclass(frozen=True)
-class _RowGroup:
-    """Some rows of a file, as parquet cuts it; a column is read when it is asked for."""
+def read_parquet(source: Source, tag: str, **options: Any) -> RunColumns:
+    """A run from one parquet file; the options are those of `read_part`."""
+    fragment = Fragment(source.name, data=source.read())
+    with _errors_of(fragment):
+        check_parquet(io.BytesIO(fragment.data or b""), source.name, source.limits.bytes)
+    columns = read_part(Part(source.name, (fragment,)), tag=tag, **options)
+    if not columns.lines:
+        raise InputError(Place(source.name), "no row", "rows of topic, doc, score[, sample]")
+    return columns
 
-    fragment: Fragment
-    file: Any
-    number: int
-    place: Place
-    """The line of the first row: as in any table, line 1 would be the header."""
 
-    def has(self, name: str) -> bool:
-        return self.fragment.constant(name) is not None or name in self.file.schema_arrow.names
+def _rows(part: Part, samples: bool) -> Iterator[tuple[Place, tuple[str, str, str]]]:
+    """The rows of a part one by one."""
+    for places, topic, sample, docs, _ in _chunks(part, samples):
+        texts = sample.texts() if sample is not None else [""] * len(docs)
+        yield from zip(places, zip(topic.texts(), texts, docs.texts(), strict=True), strict=True)
 
-    def column(self, name: str) -> Any:
-        return self.file.read_row_group(self.number, columns=[name]).column(name)
 
-    def texts(self, name: str) -> Any:
-        """A column of which every row has a text."""
-        constant = self.fragment.constant(name)
+def _chunks(part: Part, samples: bool) -> Iterator[tuple[Iterable[Place], Ids, Ids | None, Ids, Floats]]:
+    """Places, topics, samples, documents and scores of the rows, one row group at a time."""
+    for fragment in part.files:
+        with _opened(fragment) as file:
+            line = 2  # as in any table, the header would be line 1
+            for group in range(file.num_row_groups):
+                place = Place(fragment.path, line)
+                line += file.metadata.row_group(group).num_rows
+                rows = _read_group(part, fragment, file, group, place, samples)
+                if rows is not None:
+                    yield rows
+
+
+def _read_group(
+    part: Part, fragment: Fragment, file: Any, group: int, place: Place, samples: bool
+) -> tuple[Iterable[Place], Ids, Ids | None, Ids, Floats] | None:
+    """The rows of a row group that belong to the part; None if there are none. Columns are read as needed."""
+    pa, pc = arrow(), arrow(".compute")
+
+    def read(name: str) -> Any:
+        return file.read_row_group(group, columns=[name]).column(name)
+
+    def texts(name: str) -> Any:
+        constant = fragment.constant(name)
         if constant is None:
-            return _checked(_strings(self.column(name)), name, self.place)
-        pa, _ = _arrow()
-        rows = self.file.metadata.row_group(self.number).num_rows
+            return _checked(_strings(read(name)), name, place)
+        rows = file.metadata.row_group(group).num_rows
         return pa.array([constant], pa.large_string()).take(pa.array(np.zeros(rows, np.int64)))
 
-    def scores(self) -> Floats:
-        """The column of scores, all finite."""
-        import pandas as pd
-
-        frame = pd.DataFrame({"score": self.column("score").to_pandas()})
-        return _numbers(frame, self.place.file, np.arange(len(frame)) + self.place.line)
-
-
-def _row_groups(fragment: Fragment) -> Iterator[_RowGroup]:
-    with _opened(fragment) as file:
-        line = 2
-        for number in range(file.num_row_groups):
-            yield _RowGroup(fragment, file, number, Place(fragment.path, line))
-            line += file.metadata.row_group(number).num_rows
-
-
-def _chunks(part: Part, samples: bool) -> Iterator[tuple[Ids, Ids | None, Ids, Floats]]:
-    """Topics, samples, documents and scores of the part's rows, a row group at a time."""
-    pa, pc = _arrow()
-    wanted = None if part.whole or part.topics is None else pa.array(part.topics, pa.large_string())
-    for group in (group for fragment in part.files for group in _row_groups(fragment)):
-        with _said_of(group.fragment):
-            topic = group.texts("topic")
-            kept = pc.is_in(topic, value_set=wanted) if wanted is not None else None
-            if kept is not None and not pc.any(kept).as_py():
-                continue
-            texts = [topic, group.texts("doc")]
-            if samples and group.has("sample"):
-                texts.append(group.texts("sample"))
-            scores = group.scores()
-            if kept is not None:
-                texts = [column.filter(kept) for column in texts]
-                scores = scores[kept.to_numpy(zero_copy_only=False)]
-            ids = [_ids(column) for column in texts]
-        yield ids[0], ids[2] if len(ids) > 2 else None, ids[1], scores
+    topic = texts("topic")
+    kept = np.arange(len(topic))
+    if not part.whole and part.topics is not None:
+        wanted = pc.is_in(topic, value_set=pa.array(part.topics, pa.large_string()))
+        kept = np.flatnonzero(wanted.to_numpy(zero_copy_only=False))
+    if not kept.size:
+        return None
+    topics, docs = (_ids(column).take(kept) for column in (topic, texts("doc")))
+    sampled = samples and (fragment.constant("sample") is not None or "sample" in file.schema_arrow.names)
+    sample = _ids(texts("sample")).take(kept) if sampled else None
+    column = read("score").to_pandas()
+    scores = finite_scores(column, place.file, range(place.line, place.line + len(column)))[kept]
+    places = (Place(place.file, place.line + row) for row in kept.tolist())
+    return places, topics, sample, docs, scores
 
 
 @contextmanager
-def _said_of(fragment: Fragment) -> Iterator[None]:
-    """All that can be wrong with a file becomes an `InputError` that names it."""
-    pa, _ = _arrow()
+def _errors_of(fragment: Fragment) -> Iterator[None]:
+    """Turn every error in reading a file into an `InputError` with its name."""
     try:
         yield
-    except (InputError, UsageError):
+    except (InputError, UsageError, MemoryError):
         raise
-    except (pa.ArrowException, OSError, ValueError, OverflowError) as error:
-        if isinstance(error, OSError) and error.strerror:
-            raise InputError(Place(fragment.path), f"cannot be read ({error.strerror})") from None
-        first = str(error).strip().split("\n")[0]
-        raise InputError(Place(fragment.path), f"not a readable table ({escape(first, 120)})") from None
+    except Exception as error:  # pyarrow and pandas raise many kinds for a broken file
+        raise unreadable_table(fragment.path, error) from None
 
 
 @contextmanager
 def _opened(fragment: Fragment) -> Iterator[Any]:
-    """The file, once it is known to have the columns and to be within limits."""
-    _arrow()
-    with _said_of(fragment), import_module("pyarrow.parquet").ParquetFile(fragment.path) as file:
-        _check_columns(fragment, file)
-        most = Limits.current().bytes
-        size = sum(file.metadata.row_group(i).total_byte_size for i in range(file.num_row_groups))
-        if size > most:
-            raise InputError(Place(fragment.path), f"more than {most} bytes", "less (FAIREVALS_MAX_BYTES)")
+    """The file, after a check of its columns and size."""
+    with (
+        _errors_of(fragment),
+        arrow(".parquet").ParquetFile(
+            fragment.path if fragment.data is None else io.BytesIO(fragment.data)
+        ) as file,
+    ):
+        _check_fragment(fragment, file)
+        limit = Limits.current().bytes
+        if sum(file.metadata.row_group(i).total_byte_size for i in range(file.num_row_groups)) > limit:
+            raise too_large(fragment.path, limit)
         yield file
 
 
-def _check_columns(fragment: Fragment, file: Any) -> None:
-    names = [*file.schema_arrow.names, *(key for key, _ in fragment.constants)]
-    for needed in ("topic", "doc", "score"):
-        if needed not in names or (needed == "score" and fragment.constant("score") is not None):
-            found = ", ".join(map(escape, names))
-            raise InputError(
-                Place(fragment.path), f"columns {escape(found, 200)}", "topic, doc, score[, sample]"
-            )
+def _check_fragment(fragment: Fragment, file: Any) -> None:
+    columns = [*file.schema_arrow.names, *(key for key, _ in fragment.constants)]
+    if not {"topic", "doc", "score"} <= set(columns) or fragment.constant("score") is not None:
+        raise InputError(Place(fragment.path), f"columns {names(columns)}", "topic, doc, score[, sample]")
     for key, value in fragment.constants:
         if key in ("topic", "sample") and value in ("", _NOTHING):
             raise InputError(Place(fragment.path), f"an empty {key} in the path", f"a {key}")
 
 
 def _strings(column: Any) -> Any:
-    """A column as text, spelt as `tables.identifiers` spells it; null where there is nothing."""
-    pa, _ = _arrow()
+    """A column as texts, converted as by `tables.identifiers`; missing values are null."""
+    pa, kinds = arrow(), arrow().types
     if isinstance(column, pa.ChunkedArray):
         column = column.combine_chunks() if column.num_chunks != 1 else column.chunk(0)
-    kinds = pa.types
     if kinds.is_dictionary(column.type):
         column = column.dictionary_decode()
     if kinds.is_string(column.type) or kinds.is_large_string(column.type) or kinds.is_integer(column.type):
@@ -310,18 +288,17 @@ def _strings(column: Any) -> Any:
 
 
 def _checked(column: Any, name: str, place: Place) -> Any:
-    """The column, once it is known to have a text in every row."""
-    _, pc = _arrow()
-    column.validate(full=True)  # bytes that are not UTF-8
+    """The column, after a check that no row is empty."""
+    pc = arrow(".compute")
+    column.validate(full=True)  # raises for bytes that are not UTF-8
     empty = pc.fill_null(pc.equal(pc.binary_length(column), 0), True).to_numpy(zero_copy_only=False)
-    if empty.any():
-        line = place.line + int(np.flatnonzero(empty)[0])
-        raise InputError(Place(place.file, line), f"an empty {name}", f"a {name}")
+    for row in np.flatnonzero(empty)[:1].tolist():
+        raise InputError(Place(place.file, place.line + row), f"an empty {name}", f"a {name}")
     return column
 
 
 def _ids(column: Any) -> Ids:
-    """The texts as they lie in Arrow's buffers: nothing is decoded."""
+    """The texts as ids, taken from Arrow's buffers without decoding."""
     _, offsets, data = column.buffers()
     ends = np.frombuffer(offsets, dtype=np.int64)[column.offset : column.offset + len(column) + 1]
     low, high = (int(ends[0]), int(ends[-1])) if len(column) else (0, 0)
@@ -329,17 +306,3 @@ def _ids(column: Any) -> Ids:
     if b"\0" in text:
         raise ValueError("a NUL character in a text")
     return Ids(padded_buffer(text), PAD_FRONT + ends[:-1] - low, np.diff(ends))
-
-
-def _raise_repeated(part: Part, samples: bool) -> None:
-    """Raise for the first document that stands twice in a list; none does where two ids hash alike."""
-    seen: set[tuple[str, str, str]] = set()
-    for fragment in part.files:
-        alone = replace(part, files=(fragment,))
-        for topic, sample, docs, _ in _chunks(alone, samples):
-            names: Iterable[str] = sample.texts() if sample is not None else [""] * len(docs)
-            for row in zip(topic.texts(), names, docs.texts(), strict=True):
-                if row in seen:
-                    found = f"document {escape(row[2])!r} a second time in topic {escape(row[0])!r}"
-                    raise InputError(Place(fragment.path), found, "it once in all files") from None
-                seen.add(row)

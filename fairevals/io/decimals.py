@@ -1,9 +1,9 @@
-"""Numbers from text, a column at a time, rounded exactly as Python's `float` does.
+"""Columns of numbers from text, rounded exactly as Python's `float` does.
 
-A decimal of up to 15 digits is a whole number below 2^53 divided by a power of ten below 10^23; both are exact in
-float64, so one division rounds correctly (Clinger, PLDI 1990). With 16 to 19 digits the rest of that division is
-computed too (Dekker's exact product) and added; where even that is too near the middle between two floats to
-tell, and for exponents and everything unusual, Python's own `float` decides.
+A decimal of up to 15 digits is a whole number below 2^53 divided by a power of ten below 10^23. Both are exact in
+float64, so one division rounds correctly (Clinger, PLDI 1990). With 16 to 19 digits the remainder of that division is
+computed too (Dekker's exact product) and added. If the result is too close to the middle between two floats, and for
+exponents and everything unusual, Python's own `float` decides.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ _SIX = np.uint64(0x0606060606060606)
 _THREES = np.uint64(0x3333333333333333)
 _POWERS = 10.0 ** np.arange(23)
 _WHOLE_POWERS = np.array([10**n for n in range(20)], dtype=np.uint64)
-# Keeps the last n bytes of a word (in file order) and puts zeros' digits before them.
+# Masks for the last n bytes of a word, in the order of the file.
 _KEEP = np.array([((1 << (8 * n)) - 1) << (8 * (8 - n)) for n in range(9)], dtype=np.uint64)
 
 
 def _eight_digits(words: Words) -> tuple[Words, Bools]:
-    """The value of each word read as eight decimal digits, and whether it was that."""
+    """The value of each word as eight decimal digits, and whether it consists of digits."""
     digits = ((words & _HIGH) | (((words + _SIX) & _HIGH) >> np.uint64(4))) == _THREES
     value = words - _ZEROS
     value = value * np.uint64(10) + (value >> np.uint64(8))
@@ -39,13 +39,13 @@ def _eight_digits(words: Words) -> tuple[Words, Bools]:
 
 
 def _whole(buffer: Bytes, end: Ints, length: Ints) -> tuple[Words, Bools]:
-    """The whole number of `length` ≤ 19 digits before each `end`, and whether it was one (an empty one is 0)."""
+    """The whole number of `length` ≤ 19 digits before each `end` (0 if empty), and whether it has only digits."""
     total = np.zeros(end.size, dtype=np.uint64)
     fine = np.ones(end.size, dtype=bool)
     for number in range((int(length.max(initial=0)) + 7) // 8):
         here = np.clip(length - 8 * number, 0, 8)
         keep = _KEEP[here]
-        # The front of the buffer has room to spare for two words; a third is only loaded inside longer numbers.
+        # The padding at the front of the buffer is two words; a third is only loaded inside longer numbers.
         at = np.maximum(end - 8 * (number + 1), 0)
         value, digits = _eight_digits((words_at(buffer, at) & keep) | (_ZEROS & ~keep))
         total += value * _WHOLE_POWERS[8 * number]
@@ -57,7 +57,7 @@ def _divide(whole: Words, places: Ints) -> tuple[Floats, Bools]:
     """whole / 10^places for whole < 10^19, and whether it is known to be correctly rounded."""
     power = _POWERS[places]
     high = whole.astype(np.float64)
-    # float64 cannot hold the whole number: what rounding took away is small and exact.
+    # float64 cannot hold the whole number; the rounding error is small and exact.
     low = (whole - high.astype(np.uint64)).astype(np.int64).astype(np.float64)
     quotient = high / power
     # quotient × power without error, as product + error (Veltkamp's split, Dekker's product).
@@ -85,45 +85,26 @@ def parse_decimals(buffer: Bytes, start: Ints, end: Ints) -> tuple[Floats, Ints]
     >>> parse_decimals(column.buffer, column.start, column.start + column.length)
     (array([ 2.99e+01, -1.00e-03,       nan,  1.00e-01]), array([2]))
     """
-    values = np.full(start.size, np.nan)
     first = buffer[start]
     negative = first == ord("-")
-    digits_from = start + (negative | (first == ord("+")))
-    slow = end <= digits_from
-    rows = np.flatnonzero(~slow & (end - digits_from <= 20))
-    slow[end - digits_from > 20] = True
-    # Most files print every score with the same number of decimals, so try the first row's layout on all, then
-    # that of the first row that is left, and so on: at most one turn a layout.
-    while rows.size:
-        row = rows[0]
-        text = buffer[digits_from[row] : end[row]].tobytes()
-        places = len(text) - 1 - text.rfind(b".") if b"." in text else -1
-        dot = end[rows] - 1 - places
-        if places < 0:  # all rows that have no point, whole numbers or not
-            points = np.flatnonzero(buffer == ord("."))
-            alike = np.searchsorted(points, digits_from[rows]) == np.searchsorted(points, end[rows])
-        else:
-            alike = (dot >= digits_from[rows]) & (buffer[dot] == ord("."))
-        these = rows[alike]
-        rows = rows[~alike]
-        whole_end = dot[alike] if places >= 0 else end[these]
-        left, right = whole_end - digits_from[these], np.full(these.size, max(places, 0))
-        short = (left + right <= 19) & (left + right > 0)
-        slow[these[~short]] = True
-        these, whole_end, left, right = these[short], whole_end[short], left[short], right[short]
-        whole, fine = _whole(buffer, whole_end, left)
-        if places > 0:
-            fraction, also_fine = _whole(buffer, end[these], right)
-            whole = whole * _WHOLE_POWERS[places] + fraction
-            fine &= also_fine
-        exact = whole < np.uint64(1 << 53)
-        value = whole.astype(np.float64) / _POWERS[max(places, 0)]
-        long = np.flatnonzero(~exact)
-        if long.size:
-            value[long], exact[long] = _divide(whole[long], right[long])
-        fine &= exact
-        values[these] = np.where(negative[these], -value, value)
-        slow[these[~fine]] = True
+    begin = start + (negative | (first == ord("+")))
+    points = np.append(np.flatnonzero(buffer == ord(".")), buffer.size)
+    point = np.minimum(points[np.searchsorted(points, begin)], end)  # the end, if there is none
+    left, right = point - begin, np.maximum(end - point - 1, 0)
+    short = (left >= 0) & (left + right > 0) & (left + right <= 19)
+    left, right = np.where(short, left, 0), np.where(short, right, 0)
+    whole, fine = _whole(buffer, point, left)
+    if right.any():
+        fraction, also_fine = _whole(buffer, end, right)
+        whole = whole * _WHOLE_POWERS[right] + fraction
+        fine &= also_fine
+    values = whole.astype(np.float64) / _POWERS[right]
+    long = np.flatnonzero(whole >= np.uint64(1 << 53))
+    if long.size:
+        values[long], known = _divide(whole[long], right[long])
+        fine[long] &= known
+    np.negative(values, out=values, where=negative)
+    slow = ~(fine & short)
     for row in np.flatnonzero(slow).tolist():
         text = buffer[start[row] : end[row]].tobytes()
         values[row] = float(text) if NUMBER.fullmatch(text) else np.nan

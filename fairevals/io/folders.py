@@ -1,4 +1,4 @@
-"""Folders that a command fills: never a stranger's, each file whole, the page last."""
+"""Output folders: never someone else's folder, each file written completely, the page last."""
 
 from __future__ import annotations
 
@@ -17,34 +17,34 @@ _FIGURE = re.compile(r"figures/\w[\w.-]*\.(svg|png)")
 
 @dataclass(frozen=True)
 class Marked:
-    """A kind of folder. A JSON file in it, the marker, has the kind's `format` and a list of its `figures`."""
+    """A kind of output folder. A JSON file in it, the marker, has the `format` and a list of the `figures`."""
 
     what: str
     marker: str
     format: str
 
     def check(self, folder: Path, *, force: bool = False) -> None:
-        """A folder with something in it that is not an earlier one of this kind is a `UsageError`, unless forced."""
+        """Raise a `UsageError` if the folder has content but is not an earlier one of this kind, unless forced."""
         if folder.exists() and not folder.is_dir():
             raise UsageError(f"{escape(str(folder), 200)} is not a folder")
         if not force and folder.is_dir() and any(folder.iterdir()) and self.earlier(folder) is None:
             raise UsageError(
-                f"{escape(str(folder), 200)} is not empty, and not an earlier {self.what} ({self.marker} says so); "
-                "choose another folder, or --force to write into it"
+                f"{escape(str(folder), 200)} is not empty and not an earlier {self.what} (it has no valid "
+                f"{self.marker}); choose another folder, or force writing into it"
             )
 
     def earlier(self, folder: Path) -> Mapping[str, object] | None:
-        """What the marker says, if the folder is of this kind."""
+        """The content of the marker; None if the folder is not of this kind."""
         try:
-            found = json.loads((folder / self.marker).read_text(encoding="utf-8"))
+            marker = json.loads((folder / self.marker).read_text(encoding="utf-8"))
         except (OSError, ValueError, RecursionError):
             return None
-        return found if isinstance(found, dict) and found.get("format") == self.format else None
+        return marker if isinstance(marker, dict) and marker.get("format") == self.format else None
 
     def write(self, folder: Path, files: Mapping[str, bytes]) -> list[Path]:
-        """Write the files, each whole or not at all: the marker first, the page last. Earlier figures go.
+        """Write the files, each completely or not at all: the marker first, the page last.
 
-        The paths of the files, the page first.
+        Figures of an earlier version are deleted. Returns the paths of the files, the page first.
         """
         earlier = self.earlier(folder) or {}
         for name in sorted(files, key=lambda name: (name == PAGE, name != self.marker, name)):
@@ -52,7 +52,7 @@ class Marked:
                 file.write(files[name])
         figures = earlier.get("figures")
         for name in figures if isinstance(figures, list) else []:
-            # The list comes from a file that anyone may have changed: only what this module could have written goes.
+            # Anyone may have changed the marker: delete only what this module could have written.
             if isinstance(name, str) and _FIGURE.fullmatch(name) and name not in files:
                 (folder / name).unlink(missing_ok=True)
         return [folder / name for name in sorted(files, key=lambda name: (name != PAGE, name))]

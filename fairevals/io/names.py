@@ -1,4 +1,4 @@
-"""Names from strangers as names of files: the one way by which a tag, topic or attribute gets into a path."""
+"""Safe file names for tags, topics and attributes. No other code puts such names into a path."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ _HASHED = re.compile(r".*-[0-9a-f]{8}", re.DOTALL)
 
 
 def safe_name(text: str, most: int = 60) -> str:
-    r"""A name that any file system takes, readable, never a path, hidden, reserved or empty.
+    r"""A readable name that any file system accepts: not a path, hidden, reserved or empty.
 
-    What is harmless stays as it is. Anything else is changed, and ends in a hash of the text, so that two texts
-    never have one name (but for upper and lower case, which stay).
+    A harmless text is returned as it is. Any other is changed and gets a hash of the text, so that two texts never
+    have the same name (except for upper and lower case).
 
     >>> safe_name("HINDEX"), safe_name("bm25+rm3 v1.2")
     ('HINDEX', 'bm25_rm3_v1.2-78c4c91d')
@@ -28,5 +28,5 @@ def safe_name(text: str, most: int = 60) -> str:
         return clean
     digest = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:8]
     if _RESERVED.fullmatch(clean):
-        clean = clean.replace(".", "_")  # `con.x-1` would still be the device
+        clean = clean.replace(".", "_")  # `con.x-1` would still name the device
     return f"{clean or 'name'}-{digest}"

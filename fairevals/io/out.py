@@ -1,4 +1,4 @@
-"""Tables out: for a terminal, csv, tsv, json, LaTeX."""
+"""Tables for output: for a terminal, as csv, tsv, json and LaTeX."""
 
 from __future__ import annotations
 
@@ -8,32 +8,37 @@ import json
 import math
 import re
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from fairevals.errors import escape
 
-_NUMERIC = re.compile(r"[-–+.\d]")
-
 FORMATS = ("table", "csv", "tsv", "json", "latex")
+_NUMERIC = re.compile(r"[-–+.\d]")
+_LATEX = str.maketrans(
+    {c: f"\\{c}" for c in "&%$#_{}"}
+    | {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "–": "--"}
+    | {"↑": r"$\uparrow$", "↓": r"$\downarrow$", "→": r"$\rightarrow$"}
+    | {"<": r"\textless{}", ">": r"\textgreater{}"}
+)
 
 Cell = str | float | int | None
 
 
 @dataclass(frozen=True)
 class Table:
-    """Columns with a name, rows of cells; a NaN or None is undefined and prints as nothing (`–` for people)."""
+    """Named columns and rows of cells. NaN and None are undefined: empty in files, `–` in tables for people."""
 
     columns: tuple[str, ...]
     rows: tuple[tuple[Cell, ...], ...]
     marked: frozenset[tuple[int, int]] = frozenset()
-    """(row, column) of the cells to point out: the best of a column."""
+    """(row, column) of the cells to highlight: the best of a column."""
     footer: tuple[tuple[Cell, ...], ...] = ()
-    """Rows below a line, for people only."""
+    """Rows below a rule; only in tables for people."""
 
 
 def number(value: Cell, places: int | None) -> str:
-    """A cell as text: full precision, or so many decimals; nothing where it is undefined.
+    """A cell as text, with full precision or the given number of decimals; empty if it is undefined.
 
     >>> number(0.1 + 0.2, None), number(2 / 3, 4), number(float("nan"), 4), number(3, 4)
     ('0.30000000000000004', '0.6667', '', '3')
@@ -46,7 +51,7 @@ def number(value: Cell, places: int | None) -> str:
 
 
 def render(table: Table, style: str, places: int | None = None) -> str:
-    """The table as text that ends in a line end."""
+    """The table as text in one of `FORMATS`, ending in a newline."""
     if style == "json":
         return _json(table, places)
     if style in ("csv", "tsv"):
@@ -69,7 +74,7 @@ def _json(table: Table, places: int | None) -> str:
 
 
 def width(text: str) -> int:
-    """How many columns of a terminal a text takes: two for wide characters, none for combining ones.
+    """The width of a text in a terminal: 2 for wide characters, 0 for combining ones.
 
     >>> width("東京"), width("e\\u0301")
     (4, 1)
@@ -79,67 +84,50 @@ def width(text: str) -> int:
     )
 
 
-def _text(table: Table, places: int | None) -> str:
+def _cells(table: Table, places: int | None, mark: Callable[[str, bool], str]) -> tuple[list[list[str]], ...]:
+    """The texts of the rows and of the footer; `mark` gets each text and whether it is to be highlighted."""
     places = 4 if places is None else places
 
-    def cells(row: Sequence[Cell], at: int | None) -> list[str]:
-        found = [escape(cell, 80) if isinstance(cell, str) else number(cell, places) or "–" for cell in row]
-        return [text + (" *" if (at, c) in table.marked else "  ") for c, text in enumerate(found)]
+    def texts(row: Sequence[Cell], at: int) -> list[str]:
+        shown = (escape(cell, 80) if isinstance(cell, str) else number(cell, places) or "–" for cell in row)
+        return [mark(text, (at, column) in table.marked) for column, text in enumerate(shown)]
 
-    body = [cells(row, r) for r, row in enumerate(table.rows)]
-    foot = [cells(row, None) for row in table.footer]
+    return [texts(row, at) for at, row in enumerate(table.rows)], [texts(row, -1) for row in table.footer]
+
+
+def _text(table: Table, places: int | None) -> str:
+    body, foot = _cells(table, places, lambda text, marked: text + (" *" if marked else "  "))
     head = [escape(name, 200) + "  " for name in table.columns]
     widths = [max(map(width, column)) for column in zip(head, *body, *foot, strict=True)]
-    # Numbers to the right, text to the left; "0.61 ±0.02" and "–" are numbers to the eye.
+    # Numbers are aligned to the right, including "0.61 ±0.02" and "–"; other columns to the left.
     left = [not all(_NUMERIC.match(row[c]) for row in (*body, *foot)) for c in range(len(head))]
 
     def line(row: Sequence[str]) -> str:
-        padded = [
-            text + " " * (w - width(text)) if to_left else " " * (w - width(text)) + text
-            for text, w, to_left in zip(row, widths, left, strict=True)
-        ]
-        return " ".join(padded).rstrip()
+        padding = [" " * (w - width(text)) for text, w in zip(row, widths, strict=True)]
+        padded = zip(row, padding, left, strict=True)
+        return " ".join(text + pad if to_left else pad + text for text, pad, to_left in padded).rstrip()
 
     rule = "─" * (sum(widths) + len(widths) - 3)
-    lines = [line(head), rule, *map(line, body)]
-    if foot:
-        lines += [rule, *map(line, foot)]
+    lines = [line(head), rule, *map(line, body), *([rule, *map(line, foot)] if foot else [])]
     return "\n".join(lines) + "\n"
 
 
-_LATEX = str.maketrans(
-    {c: f"\\{c}" for c in "&%$#_{}"}
-    | {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}"}
-    | {
-        "↑": r"$\uparrow$",
-        "↓": r"$\downarrow$",
-        "→": r"$\rightarrow$",
-        "–": "--",
-        "<": r"\textless{}",
-        ">": r"\textgreater{}",
-    }
-)
-
-
 def _latex(table: Table, places: int | None) -> str:
-    places = 4 if places is None else places
+    def mark(text: str, marked: bool) -> str:
+        text = text.translate(_LATEX)
+        return rf"\textbf{{{text}}}" if marked else text
 
-    def cells(row: Sequence[Cell], at: int | None) -> str:
-        texts = [escape(c, 80) if isinstance(c, str) else number(c, places) or "–" for c in row]
-        texts = [text.translate(_LATEX) for text in texts]
-        return (
-            " & ".join(rf"\textbf{{{t}}}" if (at, c) in table.marked else t for c, t in enumerate(texts))
-            + r" \\"
-        )
-
+    body, foot = _cells(table, places, mark)
+    head = [mark(escape(name, 80), False) for name in table.columns]
     texts = [all(isinstance(row[c], str) for row in table.rows) for c in range(len(table.columns))]
+    rows = [" & ".join(row) + r" \\" for row in (head, *body, *foot)]
     lines = [
         rf"\begin{{tabular}}{{{''.join('l' if text else 'r' for text in texts)}}}",
         r"\toprule",
-        cells(table.columns, None),
+        rows[0],
         r"\midrule",
-        *(cells(row, r) for r, row in enumerate(table.rows)),
-        *([r"\midrule", *(cells(row, None) for row in table.footer)] if table.footer else []),
+        *rows[1 : len(body) + 1],
+        *([r"\midrule", *rows[len(body) + 1 :]] if foot else []),
         r"\bottomrule",
         r"\end{tabular}",
     ]

@@ -2,30 +2,29 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from itertools import islice
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from fairevals.errors import InputError, Place, escape
 from fairevals.ids import Ids, Index, numbered
-from fairevals.io.decimals import NUMBER, parse_decimals
+from fairevals.io.lines import Column, LineFormat, data_lines
 from fairevals.io.streams import Source
-from fairevals.io.tables import identifiers
-from fairevals.io.tokens import Irregular, tokenise
+from fairevals.io.tables import check_columns, identifiers
 from fairevals.typing import Floats, Ints
 
 if TYPE_CHECKING:
     import pandas as pd
 
-TREC = "4 columns (topic iteration doc grade)"
-NTCIR = "3 columns (topic doc L0…)"
+TREC_QRELS = LineFormat("qrels", (*map(Column, ("topic", "iteration", "doc")), Column("grade", "grade")))
+NTCIR_QRELS = LineFormat("qrels", (*map(Column, ("topic", "doc")), Column("grade", "grade")))
 
 
 @dataclass(frozen=True)
 class QrelsColumns:
-    """Judgements: a row a judged document of a topic."""
+    """Judgements: one row per judged document of a topic."""
 
     name: str
     topics: list[str]
@@ -34,111 +33,75 @@ class QrelsColumns:
     grades: Floats
 
 
-def read_columns(source: Source) -> QrelsColumns:
-    """Read a qrels file; which of the two forms it has is found from its first line.
+def read_qrels_columns(*sources: Source) -> QrelsColumns:
+    """Read one or several qrels files and join them. The first line of a file decides on its format.
 
-    A document judged twice in a topic is an error where the grades differ.
+    A document that is judged twice in a topic is an error if the grades differ.
     """
-    head = source.head()
-    columns = 3 if head and len(head[0].split()) == 3 else 4
-    doc, grade = (1, 2) if columns == 3 else (2, 3)
     topics: dict[str, int] = {}
     parts: list[tuple[Ints, Ids, Floats]] = []
-    try:
-        for chunk in source.chunks():
-            tokens = tokenise(chunk, columns)
+    files: list[tuple[int, Source, LineFormat]] = []
+    """The number of rows before each file, the file, and its format."""
+    rows = 0
+    for source in sources:
+        _, first = next(data_lines(source), (0, b""))
+        line_format = NTCIR_QRELS if len(first.split()) == 3 else TREC_QRELS
+        files.append((rows, source, line_format))
+        doc = len(line_format.columns) - 2
+        for tokens in line_format.read(source):
             codes = numbered(tokens.column(0), topics)
-            begin = tokens.start[:, grade]
-            begin = begin + np.isin(tokens.buffer[begin], (ord("L"), ord("l")))
-            grades, bad = parse_decimals(tokens.buffer, begin, tokens.end[:, grade])
-            if bad.size:
-                raise Irregular
-            parts.append((codes, tokens.column(doc).compact(), grades))
-    except Irregular:
-        _explain(source, columns)
-    if not any(part[0].size for part in parts):
-        raise InputError(Place(source.name), "no line", TREC + " or " + NTCIR)
-    codes = np.concatenate([part[0] for part in parts])
-    columns_ = QrelsColumns(
-        source.name,
+            parts.append((codes, tokens.column(doc).compact(), tokens.numbers[0]))
+            rows += len(tokens)
+        if rows == files[-1][0]:
+            expected = f"{TREC_QRELS.expected} or {NTCIR_QRELS.expected}"
+            raise InputError(Place(source.name), "no line", expected)
+
+    def place_of(row: int) -> Place:
+        before, source, line_format = max(
+            (file for file in files if file[0] <= row), key=lambda file: file[0]
+        )
+        return line_format.place_of(source, row - before)
+
+    columns = QrelsColumns(
+        ", ".join(source.name for source in sources),
         list(topics),
-        codes,
+        np.concatenate([part[0] for part in parts]),
         Ids.concatenate([part[1] for part in parts]),
         np.concatenate([part[2] for part in parts]),
     )
-    try:
-        return unique(columns_)
-    except InputError as error:  # rows are counted without blank lines, people count with them
-        lines = (number for number, line in source.lines() if line.split())
-        place = Place(source.name, next(islice(lines, error.place.line - 1, None)))
-        raise InputError(place, error.found, error.expected) from None
+    return _unique(columns, place_of)
 
 
-def unique(columns: QrelsColumns) -> QrelsColumns:
-    """The same without repeated judgements; an error where two judgements of a document differ."""
-    index = Index(columns.topic_of, columns.docs)
-    again = index.duplicates()
+def _unique(columns: QrelsColumns, place_of: Callable[[int], Place]) -> QrelsColumns:
+    """The same without repeated judgements; an error at both places if two judgements of a document differ."""
+    again = Index(columns.topic_of, columns.docs).duplicates()
     if again.size == 0:
         return columns
-    drop = np.zeros(len(columns.docs), dtype=bool)
-    drop[again] = True
-    kept = np.flatnonzero(~drop)
-    kept_docs, kept_topics, kept_grades = (
-        columns.docs.take(kept),
-        columns.topic_of[kept],
-        columns.grades[kept],
-    )
-    first = Index(kept_topics, kept_docs).find(columns.topic_of[again], columns.docs.take(again))
-    differs = np.flatnonzero(kept_grades[first] != columns.grades[again])
-    if differs.size:
-        row = int(again[differs[0]])
-        topic, text = columns.topics[columns.topic_of[row]], columns.docs.text(row)
-        grades = f"{kept_grades[first[differs[0]]]:g} and {columns.grades[row]:g}"
-        raise InputError(
-            Place(columns.name, row + 1),
-            f"document {escape(text)!r} of topic {escape(topic)!r} judged twice, {grades}",
-            "one grade",
+    kept = np.setdiff1d(np.arange(len(columns.docs)), again)
+    docs, topic_of, grades = columns.docs.take(kept), columns.topic_of[kept], columns.grades[kept]
+    first = Index(topic_of, docs).find(columns.topic_of[again], columns.docs.take(again))
+    for at in np.flatnonzero(grades[first] != columns.grades[again])[:1].tolist():
+        row = int(again[at])
+        topic, doc = escape(columns.topics[columns.topic_of[row]]), escape(columns.docs.text(row))
+        earlier = f"{grades[first[at]]:g} in {place_of(int(kept[first[at]]))}"
+        found = (
+            f"document {doc!r} of topic {topic!r} judged twice, {earlier} and {columns.grades[row]:g} here"
         )
-    return QrelsColumns(columns.name, columns.topics, kept_topics, kept_docs, kept_grades)
+        raise InputError(place_of(row), found, "one grade")
+    return replace(columns, topic_of=topic_of, docs=docs, grades=grades)
 
 
-def _explain(source: Source, columns: int) -> None:
-    """Find the line that cannot be read, and say why."""
-    expected = NTCIR if columns == 3 else TREC
-    for number, line in source.lines():
-        place = Place(source.name, number)
-        parts = line.split()
-        if not parts:
-            continue
-        try:
-            line.decode()
-        except UnicodeDecodeError:
-            raise InputError(place, "bytes that are not UTF-8", "UTF-8") from None
-        if any(c < 32 and c not in (9, 13) for c in line):
-            raise InputError(place, f"a control character in {escape(line)!r}", "text")
-        if len(parts) != columns:
-            raise InputError(place, f"{len(parts)} columns: {escape(line)!r}", expected)
-        number_text = parts[-1][1:] if parts[-1][:1] in (b"L", b"l") else parts[-1]
-        if not NUMBER.fullmatch(number_text) or not np.isfinite(float(number_text)):
-            raise InputError(place, f"grade {escape(parts[-1])!r}", "a number, or L and a number")
-    raise InputError(Place(source.name), "a line that cannot be read", expected)
-
-
-def columns_of_frame(frame: pd.DataFrame, name: str) -> QrelsColumns:
+def qrels_from_frame(frame: pd.DataFrame, name: str) -> QrelsColumns:
     """Qrels from a table with columns topic, doc, grade."""
-    for needed in ("topic", "doc", "grade"):
-        if needed not in frame.columns:
-            raise InputError(
-                Place(name), f"columns {escape(', '.join(map(str, frame.columns)), 200)}", "topic, doc, grade"
-            )
     import pandas as pd
 
+    check_columns(frame, name, ("topic", "doc", "grade"), "topic, doc, grade")
     grades = pd.to_numeric(frame["grade"], errors="coerce").to_numpy(dtype=np.float64, na_value=np.nan)
-    bad = np.flatnonzero(~np.isfinite(grades))
-    if bad.size:
-        wrong = escape(repr(frame["grade"].iloc[int(bad[0])]))
-        raise InputError(Place(name, int(bad[0]) + 1), f"grade {wrong}", "a number")
+    for row in np.flatnonzero(~np.isfinite(grades))[:1].tolist():
+        wrong = escape(repr(frame["grade"].iloc[row]))
+        raise InputError(Place(name, row + 1), f"grade {wrong}", "a number")
     lines = range(1, len(frame) + 1)
-    codes, topics = pd.factorize(np.array(identifiers(frame, "topic", name, lines).texts(), dtype=object))
-    docs = identifiers(frame, "doc", name, lines)
-    return unique(QrelsColumns(name, [str(t) for t in topics], codes.astype(np.int64), docs, grades))
+    topics: dict[str, int] = {}
+    codes = numbered(identifiers(frame, "topic", name, lines), topics)
+    columns = QrelsColumns(name, list(topics), codes, identifiers(frame, "doc", name, lines), grades)
+    return _unique(columns, lambda row: Place(name, row + 1))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -10,11 +12,11 @@ import numpy as np
 
 from fairevals.errors import InputError, Place, escape
 from fairevals.ids import Ids, keys
-from fairevals.io.check import Rules, is_header, is_sysdesc, raise_first
+from fairevals.io.check import Rules, raise_first, run_format
 from fairevals.io.decimals import parse_decimals
+from fairevals.io.lines import data_lines
 from fairevals.io.streams import Source
-from fairevals.io.tables import identifiers
-from fairevals.io.tokens import Irregular, Tokens, tokenise
+from fairevals.io.tables import check_columns, identifiers, read_frame
 from fairevals.typing import Bools, Floats, Ints, Words
 
 if TYPE_CHECKING:
@@ -23,7 +25,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class RunColumns:
-    """A run as it was read: a row a line, perhaps only the best of each ranking (see `depth`).
+    """A run as it was read: one row per line, or only the best rows of each ranking (see `depth`).
 
     A *list* is one ranking: that of a topic, or of a topic and a sample.
     """
@@ -31,24 +33,24 @@ class RunColumns:
     name: str
     tag: str
     lists: list[tuple[str, str]]
-    """(topic, sample) of each list; the sample is "" where the run has one ranking a topic."""
+    """(topic, sample) of each list; the sample is "" where a topic has only one ranking."""
     list_of: Ints
     docs: Ids
     scores: Floats
     order: str
-    """What ranks: "score", or the order of lines ("file")."""
+    """What the ranking is by: "score", or the order of lines ("file")."""
     lines: int
-    """How many lines were read; more than there are rows where only the best were kept."""
+    """How many lines were read: more than there are rows if only the best were kept."""
 
 
 def _segments(codes: Ints) -> tuple[Ints, Ints]:
-    """Where each stretch of equal codes starts, and how long it is."""
+    """The start and length of each stretch of equal codes."""
     starts = np.flatnonzero(np.diff(codes, prepend=-1))
     return starts, np.diff(starts, append=codes.size)
 
 
 def best_rows(codes: Ints, scores: Floats, depth: int) -> Ints:
-    """The rows with the `depth` highest scores of each code, and all that tie with the last of them.
+    """The rows with the `depth` highest scores of each code, and those that tie with the last of them.
 
     >>> best_rows(np.array([0, 0, 0, 1]), np.array([3.0, 2.0, 2.0, 1.0]), 2)
     array([0, 1, 2, 3])
@@ -74,29 +76,28 @@ def first_rows(codes: Ints, depth: int) -> Ints:
 
 
 @dataclass
-class _Builder:
-    """Collects chunks, keeping no more of each list than `depth` asks for."""
+class RunBuilder:
+    """Collects chunks of a run, keeping no more of each list than `depth` needs."""
 
     order: str
     depth: int | None
-    lists: dict[tuple[bytes, bytes], int] = field(default_factory=dict)
+    lists: dict[tuple[str, str], int] = field(default_factory=dict)
     parts: list[tuple[Ints, Ids, Floats]] = field(default_factory=list)
     keys: list[Words] = field(default_factory=list)
     held: int = 0
     reduced: int = 1 << 21
 
     def add(self, topic: Ids, sample: Ids | None, docs: Ids, scores: Floats) -> None:
+        """Add some rows."""
         same: Bools = topic.repeats()
         if sample is not None:
             same &= sample.repeats()
         starts = np.flatnonzero(~same)
         topics = topic.take(starts).texts()
         samples = sample.take(starts).texts() if sample is not None else [""] * len(topics)
-        names = [(t.encode(), s.encode()) for t, s in zip(topics, samples, strict=True)]
-        at = np.fromiter(
-            (self.lists.setdefault(name, len(self.lists)) for name in names), dtype=np.int64, count=len(names)
-        )
-        codes = np.repeat(at, np.diff(starts, append=len(docs)))
+        names = zip(topics, samples, strict=True)
+        numbers = [self.lists.setdefault(name, len(self.lists)) for name in names]
+        codes = np.repeat(np.array(numbers, dtype=np.int64), np.diff(starts, append=len(docs)))
         self.keys.append(keys(docs, codes))
         self._hold(codes, docs, scores)
         if self.depth is not None and self.held > 2 * self.reduced:
@@ -123,173 +124,119 @@ class _Builder:
             np.concatenate([part[2] for part in parts]) if parts else np.zeros(0),
         )
 
-    def finished(self, name: str, tag: str) -> RunColumns:
-        """The columns; `Irregular` where a document may stand twice in a list."""
-        found = np.concatenate(self.keys) if self.keys else np.zeros(0, np.uint64)
-        lines = found.size
+    def finish(self, name: str, tag: str, raise_repeated: Callable[[], None]) -> RunColumns:
+        """The columns. `raise_repeated` is called if a document may be twice in a list, to find out."""
+        all_keys = np.concatenate(self.keys) if self.keys else np.zeros(0, np.uint64)
+        lines = all_keys.size
         self.keys = []
-        found.sort()
-        suspicious = bool(np.any(found[1:] == found[:-1]))
-        del found
+        all_keys.sort()
+        if np.any(all_keys[1:] == all_keys[:-1]):  # a document is there twice, or (rarely) two have one hash
+            raise_repeated()
+        del all_keys
         if self.depth is not None and len(self.parts) > 1:
             self._hold(*self.merged())
         codes, docs, scores = self.merged()
-        lists = [(topic.decode(), sample.decode()) for topic, sample in self.lists]
-        columns = RunColumns(name, tag, lists, codes, docs, scores, self.order, lines)
-        if suspicious:
-            raise _Suspicious(columns)
-        return columns
+        return RunColumns(name, tag, list(self.lists), codes, docs, scores, self.order, lines)
 
 
-class _Suspicious(Irregular):
-    """Two lines have one key: a document that stands twice, or (hardly ever) two that hash alike."""
-
-    def __init__(self, columns: RunColumns) -> None:
-        super().__init__()
-        self.columns = columns
-
-
-def _trec(source: Source, builder: _Builder, samples: bool, columns: int) -> RunColumns:
-    tag, first = _tag(source) if columns == 3 else "", True
-    for chunk in source.chunks():
-        if first:
-            line, _, rest = chunk.lstrip().partition(b"\n")
-            if is_sysdesc(line) or is_header(line.split()):
-                chunk = rest
-        tokens: Tokens = tokenise(chunk, columns)
-        if first and len(tokens) and columns == 6:
-            tag = tokens.column(5).text(0)
-        first = first and not len(tokens)
-        if columns == 6:
-            scores, bad = parse_decimals(tokens.buffer, tokens.start[:, 4], tokens.end[:, 4])
-            if bad.size:
-                raise Irregular
-        else:
-            scores = np.zeros(len(tokens))
-        sample = tokens.column(1) if samples or columns == 3 else None
-        builder.add(tokens.column(0), sample, tokens.column(2), scores)
-    return builder.finished(source.name, tag)
-
-
-def _tag(source: Source) -> str:
-    """The file's name; bytes of it that are no text are escaped, since a tag is written and printed."""
-    return Path(source.name).name.encode("utf-8", "backslashreplace").decode()
-
-
-def _body(source: Source) -> list[bytes]:
-    """The first lines without NTCIR's description of the system."""
-    return [line for number, line in enumerate(source.head()) if number or not is_sysdesc(line)]
+def raise_repeated_row(rows: Iterable[tuple[Place, tuple[str, str, str]]]) -> None:
+    """Raise for the first (topic, sample, document) that comes a second time, if there is one."""
+    seen: dict[tuple[str, str, str], Place] = {}
+    for place, row in rows:
+        if row in seen:
+            first = seen[row]
+            where = f"line {first.line}" if first.file == place.file and first.line else str(first)
+            found = f"document {escape(row[2])!r} a second time in topic {escape(row[0])!r}"
+            raise InputError(place, found, f"it once (first in {where})")
+        seen[row] = place
 
 
 def is_table(source: Source) -> bool:
     """Whether a run is a parquet, CSV or TSV table with named columns, by its name or its first line."""
     if source.table_suffix == ".parquet":
         return True
-    names = [
-        {name.strip(b' "\r') for name in line.split(by)} for line in _body(source)[:1] for by in (b",", b"\t")
-    ]
-    return any({b"topic", b"doc", b"score"} <= found for found in names)
+    _, first = next(data_lines(source), (0, b""))
+    return {b"topic", b"doc", b"score"} <= {name.strip(b' "') for name in re.split(rb"[\t,]", first.strip())}
 
 
-def read_columns(
+def read_run_columns(
     source: Source, *, order: str = "score", samples: bool = False, depth: int | None = None
 ) -> RunColumns:
-    """Read a run file of any form.
+    """Read a run file of any format.
 
-    `depth` keeps the first so many documents of each list (and those that tie with the last), which is all that
-    measures with a cutoff look at; every line is read and checked all the same.
+    `depth` keeps only the first so many documents of each list (and those that tie with the last), which is all that
+    measures with a cutoff need. Every line is read and checked all the same.
     """
+    # Bytes of the name that are not UTF-8 are escaped, since a tag is written and printed.
+    file = Path(source.name).name.encode("utf-8", "backslashreplace").decode()
+    if source.table_suffix == ".parquet":
+        from fairevals.io.dataset import read_parquet
+
+        return read_parquet(source, file.split(".")[0], order=order, samples=samples, depth=depth)
     if is_table(source):
-        return _table(source, order, samples, depth)
-    body = _body(source)
-    columns = 3 if body and len(body[0].split()) == 3 else 6
-    # TREC Fair's rankings are in the order of lines: they have no scores.
-    builder = _Builder("file" if columns == 3 else order, depth)
-    try:
-        found = _trec(source, builder, samples, columns)
-    except Irregular as trouble:
-        raise_first(source, Rules(samples=samples))
-        if not isinstance(trouble, _Suspicious):
-            raise InputError(Place(source.name), "a line that cannot be read", "a TREC run") from None
-        return trouble.columns
-    if not found.lines:
+        frame, lines = read_frame(source, ("topic", "doc", "score"))
+        if frame.empty:
+            raise InputError(Place(source.name), "no row", "rows of topic, doc, score[, sample]")
+        tag = file.split(".")[0]
+        return run_from_frame(frame, source.name, lines, tag=tag, order=order, samples=samples, depth=depth)
+    line_format = run_format(source)
+    fair = len(line_format.columns) == 3
+    # TREC Fair's rankings have no scores: they are in the order of lines.
+    builder = RunBuilder("file" if fair else order, depth)
+    tag = file if fair else ""
+    for tokens in line_format.read(source):
+        if not tag and len(tokens):
+            tag = tokens.column(5).text(0)
+        scores = np.zeros(len(tokens)) if fair else tokens.numbers[0]
+        sample = tokens.column(1) if samples or fair else None
+        builder.add(tokens.column(0), sample, tokens.column(2), scores)
+    columns = builder.finish(source.name, tag, lambda: raise_first(source, Rules(samples=samples)))
+    if not columns.lines:
         raise_first(source)
-    return found
+    return columns
 
 
-def _table(source: Source, order: str, samples: bool, depth: int | None) -> RunColumns:
-    from fairevals.io.tables import read_table
-
-    frame = read_table(source)
-    if frame.empty:
-        raise InputError(Place(source.name), "no row", "rows of topic, doc, score[, sample]")
-    return columns_of_frame(
-        frame,
-        source.name,
-        tag=_tag(source).split(".")[0],
-        order=order,
-        samples=samples,
-        depth=depth,
-    )
-
-
-def columns_of_frame(
+def run_from_frame(
     frame: pd.DataFrame,
     name: str,
+    lines: Sequence[int],
     *,
     tag: str,
     order: str = "score",
     samples: bool | None = None,
     depth: int | None = None,
-    header_lines: int = 1,
 ) -> RunColumns:
-    """A run from a table with columns topic, doc, score[, sample]; rows are named by their number in messages."""
-    for needed in ("topic", "doc", "score"):
-        if needed not in frame.columns:
-            raise InputError(Place(name), f"columns {_names(frame)}", "topic, doc, score[, sample]")
-    lines = (frame.index.to_numpy() if header_lines else np.arange(len(frame))) + 1 + header_lines
-    topic, docs = (identifiers(frame, column, name, lines.tolist()) for column in ("topic", "doc"))
-    scores = _numbers(frame, name, lines)
-    sampled = (samples if samples is not None else True) and "sample" in frame.columns
-    sample = identifiers(frame, "sample", name, lines.tolist()) if sampled else None
-    builder = _Builder(order, depth)
+    """A run from a table with columns topic, doc, score[, sample]; `lines` are the row numbers for messages."""
+    check_columns(frame, name, ("topic", "doc", "score"), "topic, doc, score[, sample]")
+    topic, docs = (identifiers(frame, column, name, lines) for column in ("topic", "doc"))
+    scores = finite_scores(frame["score"], name, lines)
+    sampled = samples is not False and "sample" in frame.columns
+    sample = identifiers(frame, "sample", name, lines) if sampled else None
+    builder = RunBuilder(order, depth)
     if len(docs):
         builder.add(topic, sample, docs, scores)
-    try:
-        return builder.finished(name, tag)
-    except _Suspicious as trouble:
-        seen: dict[tuple[str, str, str], int] = {}
-        rows = zip(topic.texts(), sample.texts() if sample else [""] * len(docs), docs.texts(), strict=True)
-        for number, row in zip(lines.tolist(), rows, strict=True):
-            if row in seen:
-                raise InputError(
-                    Place(name, number),
-                    f"document {escape(row[2])!r} a second time in topic {escape(row[0])!r}",
-                    f"it once (first in line {seen[row]})",
-                ) from None
-            seen[row] = number
-        return trouble.columns
+
+    def raise_repeated() -> None:
+        texts = sample.texts() if sample else [""] * len(docs)
+        rows = zip(topic.texts(), texts, docs.texts(), strict=True)
+        raise_repeated_row((Place(name, line), row) for line, row in zip(lines, rows, strict=True))
+
+    return builder.finish(name, tag, raise_repeated)
 
 
-def _numbers(frame: pd.DataFrame, name: str, lines: Ints) -> Floats:
+def finite_scores(column: pd.Series, name: str, lines: Sequence[int]) -> Floats:
+    """A column of scores; an `InputError` if one is not a finite number."""
     from pandas.api.types import is_numeric_dtype
 
-    found = frame["score"]
-    if is_numeric_dtype(found):
-        scores = found.to_numpy(dtype=np.float64, na_value=np.nan)
-    else:  # as in a TREC run: pandas rounds some decimals another way and takes what is no decimal
-        known = zip(found.tolist(), found.isna().tolist(), strict=True)
+    if is_numeric_dtype(column):
+        scores: Floats = column.to_numpy(dtype=np.float64, na_value=np.nan)
+    else:  # parsed as in a TREC run: pandas rounds some decimals differently and accepts more than decimals
+        known = zip(column.tolist(), column.isna().tolist(), strict=True)
         texts = Ids.of(
             "" if missing else str(value).encode("ascii", "replace").decode() for value, missing in known
         )
         scores, _ = parse_decimals(texts.buffer, texts.start, texts.start + texts.length)
-    bad = np.flatnonzero(~np.isfinite(scores))
-    if bad.size:
-        row = int(bad[0])
-        wrong = escape(repr(found.iloc[row]))
+    for row in np.flatnonzero(~np.isfinite(scores))[:1].tolist():
+        wrong = escape(repr(column.iloc[row]))
         raise InputError(Place(name, int(lines[row])), f"score {wrong}", "a finite number")
     return scores
-
-
-def _names(frame: pd.DataFrame) -> str:
-    return escape(", ".join(map(str, frame.columns)), 200)

@@ -1,24 +1,45 @@
-"""Bytes in and out: compressed or not, from standard input, within limits; written whole or not at all."""
+"""Bytes in and out: compressed or not, from standard input, within limits; written completely or not at all."""
 
 from __future__ import annotations
 
 import io
+import json
 import os
+import re
 import secrets
 import stat
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import Any, BinaryIO, TextIO, cast
+from typing import Any, BinaryIO, NoReturn, TextIO, cast
 
 from fairevals.errors import InputError, Place, UsageError, escape
 
 BOM = b"\xef\xbb\xbf"
-_XZ_PIECE = 1 << 18
+_HEAD = 1 << 12
+_PIECE = 1 << 18
 _XZ_MEMORY = 1 << 28
 """Four times what the strongest setting of xz (-9e) asks for."""
+_COMPRESSIONS = {
+    ".gz": re.compile(rb"\x1f\x8b"),
+    ".bz2": re.compile(rb"BZh[1-9](?:1AY&SY|\x17rE8P\x90)"),
+    ".xz": re.compile(rb"\xfd7zXZ\0"),
+    ".zst": re.compile(rb"\x28\xb5\x2f\xfd"),
+}
+"""The first bytes of compressed files, by the suffix that they should have."""
+_OTHER_FORMATS = {
+    "a zip archive": re.compile(rb"PK(?:\x03\x04|\x05\x06)"),
+    "a PDF document": re.compile(rb"%PDF-"),
+    "a parquet table (its name must end in .parquet)": re.compile(rb"PAR1[\0-\x1f\x80-\xff]"),
+    "an HTML page": re.compile(
+        rb"(?:\xef\xbb\xbf)?\s*<(?:!doctype\s+html|html|\?xml[^<]*<(?:!doctype\s+)?html)", re.I
+    ),
+    "UTF-16 text; save it as UTF-8": re.compile(rb"\xff\xfe|\xfe\xff|(?:[^\0]\0){8}|(?:\0[^\0]){8}"),
+}
+"""The first bytes of what people hand in by mistake."""
 
 
 def _setting(name: str, default: int) -> int:
@@ -33,10 +54,10 @@ def _setting(name: str, default: int) -> int:
 
 @dataclass(frozen=True)
 class Limits:
-    """What a file from a stranger may cost. Set by FAIREVALS_MAX_BYTES and FAIREVALS_MAX_LINE."""
+    """How large a file may be. Set by the environment variables FAIREVALS_MAX_BYTES and FAIREVALS_MAX_LINE."""
 
     bytes: int = 64 << 30
-    """Bytes after decompression, of one file."""
+    """Bytes of one file after decompression."""
     line: int = 1 << 20
     """Bytes of one line."""
 
@@ -46,93 +67,87 @@ class Limits:
         return cls(_setting("FAIREVALS_MAX_BYTES", cls.bytes), _setting("FAIREVALS_MAX_LINE", cls.line))
 
 
-def _zstd(file: BinaryIO) -> BinaryIO:
+def too_large(file: str, limit: int) -> InputError:
+    """The error for a file of more bytes than the limit allows."""
+    return InputError(Place(file), f"more than {limit} bytes; raise FAIREVALS_MAX_BYTES to allow it")
+
+
+def _decompressor(suffix: str) -> tuple[Callable[[], Any], int]:
+    """What makes decompressors of single streams, and how many bytes to give them at once.
+
+    Those of bz2 and xz can limit their output; for the others the input is kept small.
+    """
+    if suffix == ".gz":
+        import zlib
+
+        return partial(zlib.decompressobj, 31), 1 << 14
+    if suffix == ".bz2":
+        from bz2 import BZ2Decompressor
+
+        return BZ2Decompressor, _PIECE
+    if suffix == ".xz":
+        from lzma import LZMADecompressor
+
+        return partial(LZMADecompressor, memlimit=_XZ_MEMORY), _PIECE
     try:
         if sys.version_info >= (3, 14):
-            from compression.zstd import ZstdFile
+            from compression.zstd import ZstdDecompressor
 
-            return cast(BinaryIO, ZstdFile(file))
-        import zstandard  # noqa: F401
+            return ZstdDecompressor, _PIECE
+        from zstandard import ZstdDecompressor
     except ImportError:
         raise UsageError("reading .zst files needs Python 3.14 or: pip install 'fairevals[zst]'") from None
-    return cast(BinaryIO, io.BufferedReader(_Pieces(_zstd_pieces(file))))
+    return lambda: ZstdDecompressor().decompressobj(), 1 << 10
 
 
-def _zstd_pieces(file: BinaryIO) -> Iterator[bytes]:
-    """The frames of the file, decompressed. The library's own reader takes a frame cut short for a whole one."""
-    from zstandard import ZstdDecompressor
-
-    size = 1 << 10  # a byte can become 32 kilobytes
+def _decompressed(file: BinaryIO, suffix: str) -> Iterator[bytes]:
+    """The decompressed streams of a file. Unlike the readers of the libraries this refuses streams that are cut short
+    (zstandard) or ask for gigabytes (xz)."""
+    decompressor, size = _decompressor(suffix)
     data = file.read(size)
     while data:
-        frame = ZstdDecompressor().decompressobj()
-        while not frame.eof:
-            if not data:
-                raise EOFError("cut short")
-            yield frame.decompress(data)
-            data = b"" if frame.eof else file.read(size)
-        data = frame.unused_data or file.read(size)
-
-
-def _xz_pieces(file: BinaryIO) -> Iterator[bytes]:
-    """The streams of the file, decompressed. `LZMAFile` has no limit: a header can ask for gigabytes."""
-    from lzma import LZMADecompressor
-
-    data = file.read(_XZ_PIECE)
-    while data:
-        stream = LZMADecompressor(memlimit=_XZ_MEMORY)
+        stream = decompressor()
+        limit = (_PIECE,) if hasattr(stream, "needs_input") else ()
         while not stream.eof:
-            if stream.needs_input and not data:
+            if not data and getattr(stream, "needs_input", True):
                 raise EOFError("cut short")
-            yield stream.decompress(data, _XZ_PIECE)
-            data = file.read(_XZ_PIECE) if stream.needs_input and not stream.eof else b""
-        data = stream.unused_data.lstrip(b"\0")  # zeros may stand between streams
-        while not data and (more := file.read(_XZ_PIECE)):
+            yield stream.decompress(data, *limit)
+            data = file.read(size) if getattr(stream, "needs_input", True) and not stream.eof else b""
+        data = stream.unused_data.lstrip(b"\0")  # there may be zeros between streams
+        while not data and (more := file.read(size)):
             data = more.lstrip(b"\0")
 
 
-class _Pieces(io.RawIOBase):
-    """Pieces of bytes as a file."""
+def is_json(text: bytes) -> bool:
+    """Whether a text, perhaps cut off, starts with a JSON object or list that ends at a line end or goes on.
 
-    def __init__(self, pieces: Iterator[bytes]) -> None:
-        self._pieces, self._rest = pieces, b""
-
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: Any) -> int:
-        while not self._rest and (piece := next(self._pieces, None)) is not None:
-            self._rest = piece
-        count = min(len(buffer), len(self._rest))
-        buffer[:count], self._rest = self._rest[:count], self._rest[count:]
-        return count
-
-
-def _decompressed(file: BinaryIO, suffix: str) -> BinaryIO:
-    if suffix == ".gz":
-        import gzip
-
-        return cast(BinaryIO, gzip.GzipFile(fileobj=file))
-    if suffix == ".bz2":
-        import bz2
-
-        return cast(BinaryIO, bz2.BZ2File(file))
-    if suffix == ".xz":
-        return cast(BinaryIO, io.BufferedReader(_Pieces(_xz_pieces(file))))
-    return _zstd(file) if suffix == ".zst" else file
+    >>> is_json(b'{"q1": {"d1": 0.5}}'), is_json(b'[\\n  {"id": 1, "ran'), is_json(b"[1] Q0 d1 1 0.5 tag")
+    (True, True, False)
+    """
+    line = text.lstrip().partition(b"\n")[0]
+    if not line.startswith((b"{", b"[")):
+        return False
+    shown = text.lstrip().decode(errors="replace")
+    try:
+        _, end = json.JSONDecoder().raw_decode(shown)
+    except json.JSONDecodeError as error:  # beyond the first line, or where the text was cut off
+        return error.pos > len(line) or error.pos > _HEAD - 1000
+    except (RecursionError, ValueError):
+        return False
+    return shown[end:].partition("\n")[0].strip() == ""
 
 
 def reads_once(path: str | os.PathLike[str]) -> bool:
-    """Whether what stands there is gone once it was read: standard input, a pipe, a device."""
+    """Whether a path can be read only once: standard input, a pipe, a device."""
     try:
         mode = 0 if os.fspath(path) == "-" else Path(path).stat().st_mode
-    except (OSError, ValueError):  # whoever opens it says what is wrong
+    except (OSError, ValueError):  # whoever opens it reports what is wrong
         return False
     return not (stat.S_ISREG(mode) or stat.S_ISDIR(mode))
 
 
 class Source:
-    """A file to read, perhaps twice: by path, `-` for standard input, or bytes already at hand.
+    """A file that can be read several times: given by path, `-` for standard input, or as bytes.
 
     >>> source = Source.of(b"1 0 a 1", "example.qrels")
     >>> [bytes(chunk) for chunk in source.chunks(4)]
@@ -150,150 +165,136 @@ class Source:
         path = os.fspath(what)
         source = cls(name or ("<stdin>" if path == "-" else path), None)
         if reads_once(path):
-            # A message about a bad line needs a second look, and even finding out the format does.
-            source._data = source._read_once(path)
+            # Finding the format and the line of an error both need a second look.
+            with nullcontext(sys.stdin.buffer) if path == "-" else source._open() as file:
+                # One system call at a time where possible: Python handles signals only between two of them.
+                read: Callable[[int], bytes] = getattr(file, "read1", file.read)
+                source._data = source._joined(iter(lambda: read(1 << 20), b""))
         return source
 
-    def _read_once(self, path: str) -> bytes:
+    @contextmanager
+    def _open(self) -> Iterator[BinaryIO]:
+        """The bytes as they are. Every way in which reading can fail becomes an `InputError`."""
         try:
-            with nullcontext(sys.stdin.buffer) if path == "-" else Path(path).open("rb") as file:
-                return self._all(file)
-        except OSError as error:
-            raise InputError(Place(self.name), f"cannot be read ({error.strerror or error})") from None
+            with io.BytesIO(self._data) if self._data is not None else Path(self.name).open("rb") as file:
+                yield cast(BinaryIO, file)
+        except (InputError, UsageError, MemoryError):
+            raise
+        except Exception as error:  # the libraries share no base class for a broken file
+            system = error.strerror if isinstance(error, OSError) else None
+            reason = system or escape(str(error)) or "cut short"
+            raise InputError(Place(self.name), f"cannot be read ({reason})") from None
 
-    def _all(self, file: BinaryIO) -> bytes:
-        found = bytearray()
-        # One system call at a time, where that can be had: Python sees a signal only between two of them.
-        read: Callable[[int], bytes] = getattr(file, "read1", file.read)
-        while data := read(1 << 20):
-            found += data
-            if len(found) > self.limits.bytes:
-                raise self._too_large()
-        return bytes(found)
-
-    def _too_large(self) -> InputError:
-        return InputError(
-            Place(self.name), f"more than {self.limits.bytes} bytes", "less (FAIREVALS_MAX_BYTES)"
-        )
+    def _joined(self, pieces: Iterator[bytes]) -> bytes:
+        content = bytearray()
+        for piece in pieces:
+            content += piece
+            if len(content) > self.limits.bytes:
+                raise too_large(self.name, self.limits.bytes)
+        return bytes(content)
 
     @property
-    def suffixes(self) -> list[str]:
-        """The endings of the name, such as ['.csv', '.gz'], in lower case."""
+    def _suffixes(self) -> list[str]:
         return [suffix.lower() for suffix in Path(self.name).suffixes[-2:]]
 
     @property
     def table_suffix(self) -> str:
-        """The ending that tells the format, below any compression."""
-        known = [s for s in self.suffixes if s not in (".gz", ".bz2", ".xz", ".zst")]
-        return known[-1] if known else ""
+        """The last suffix in lower case, leaving out that of a compression."""
+        return next((suffix for suffix in self._suffixes[::-1] if suffix not in _COMPRESSIONS), "")
 
-    @contextmanager
-    def open(self) -> Iterator[BinaryIO]:
-        """The decompressed bytes; every way in which reading can fail becomes an `InputError`."""
-        errors: tuple[type[Exception], ...] = (OSError, EOFError, ValueError)
-        suffix = self.suffixes[-1] if self.suffixes else ""
-        if suffix == ".xz":
-            import lzma
+    def pieces(self, size: int) -> Iterator[bytes]:
+        """The decompressed bytes, about `size` at a time.
 
-            errors = (*errors, lzma.LZMAError)
-        elif suffix == ".gz":
-            import zlib
-
-            errors = (*errors, zlib.error)
-        elif suffix == ".zst":
-            errors = (*errors, Exception)  # the two libraries share no base class for a broken file
-        try:
-            with io.BytesIO(self._data) if self._data is not None else Path(self.name).open("rb") as raw:
-                yield _decompressed(cast(BinaryIO, raw), suffix)
-        except (InputError, UsageError):
-            raise
-        except errors as error:
-            if isinstance(error, OSError) and error.strerror:
-                raise InputError(Place(self.name), f"cannot be read ({error.strerror})") from None
-            raise InputError(
-                Place(self.name), f"cannot be read ({escape(str(error)) or 'cut short'})"
-            ) from None
+        The first bytes of the file decide on the compression, and its suffix where they are not known.
+        """
+        with self._open() as file:
+            first = file.read(10)
+            file.seek(0)
+            suffixes = [suffix for suffix, magic in _COMPRESSIONS.items() if magic.match(first)]
+            suffixes += [suffix for suffix in self._suffixes[-1:] if suffix in _COMPRESSIONS]
+            yield from _decompressed(file, suffixes[0]) if suffixes else iter(lambda: file.read(size), b"")
 
     def read(self) -> bytes:
-        """The whole of it, for formats that do not come in lines."""
-        with self.open() as file:
-            return self._all(file)
+        """The whole content, for formats that do not come in lines."""
+        return self._joined(self.pieces(1 << 20))
+
+    def other_format(self) -> str:
+        """What the file is instead of lines of UTF-8 text, such as "a zip archive"; empty if that is not clear."""
+        first = b""
+        for piece in self.pieces(_HEAD):
+            first += piece[:_HEAD]
+            if len(first) >= _HEAD:
+                break
+        kinds = [kind for kind, magic in _OTHER_FORMATS.items() if magic.match(first)]
+        return kinds[0] if kinds else "JSON" if is_json(first[:_HEAD].removeprefix(BOM)) else ""
+
+    def refuse(self, error: InputError, expected: str) -> NoReturn:
+        """Raise the error; if the file is recognisably something else than `expected`, one that names it."""
+        if kind := self.other_format():
+            raise InputError(Place(self.name), f"this is {kind}", expected) from None
+        raise error from None
 
     def chunks(self, size: int = 1 << 22) -> Iterator[bytes]:
-        """The file in pieces of about `size` bytes, cut behind a line end; no byte-order mark, last line ended."""
-        limit = self.limits
-        with self.open() as file:
-            rest, total, done = b"", 0, 0
-            first = True
-            while data := file.read(size):
-                if first:
-                    data = data.removeprefix(BOM)
-                    first = False
-                total += len(data)
-                if total > limit.bytes:
-                    raise self._too_large()
-                cut = data.rfind(b"\n") + 1
-                if cut:
-                    piece = rest + data[:cut] if rest else data[:cut]
-                    self._check_lines(piece, done)
-                    done += len(piece)
-                    rest = data[cut:]
-                    yield piece
-                else:
-                    rest += data
-                self._check_lines(rest, done)
-            if rest:
-                yield rest + b"\n"
+        """The file in pieces of about `size` bytes that end at a line end, without byte-order mark."""
+        rest, done = b"", 0
+        for data in self.pieces(size):
+            if done == 0 and not rest:
+                data = data.removeprefix(BOM)
+            if done + len(rest) + len(data) > self.limits.bytes:
+                raise too_large(self.name, self.limits.bytes)
+            cut = data.rfind(b"\n") + 1
+            if cut:
+                piece = rest + data[:cut] if rest else data[:cut]
+                self._check_lines(piece, done)
+                done += len(piece)
+                rest = data[cut:]
+                yield piece
+            else:
+                rest += data
+            self._check_lines(rest, done)
+        if rest:
+            yield rest + b"\n"
 
     def _check_lines(self, piece: bytes, before: int) -> None:
-        """Raise where a line of the piece, which has `before` bytes before it, is longer than the limit."""
+        """Raise if a line of the piece, which follows `before` bytes, is longer than the limit."""
         longest, at = self.limits.line, 0
         while len(piece) - at > longest:
             end = piece.rfind(b"\n", at, at + longest + 1)
             if end < 0:
-                place = Place(self.name, self._line_ends(before) + piece.count(b"\n", 0, at) + 1)
-                raise InputError(place, f"a line of more than {longest} bytes", "less (FAIREVALS_MAX_LINE)")
+                found = f"a line of more than {longest} bytes; raise FAIREVALS_MAX_LINE to allow it"
+                raise InputError(Place(self.name, self._line_at(before + at)), found)
             at = end + 1
 
-    def _line_ends(self, count: int) -> int:
-        """How many lines end within the first bytes: read again, since it is asked only for a message."""
-        with self.open() as file:
-            start = file.read(len(BOM)).removeprefix(BOM)
-            found, count = start.count(b"\n", 0, count), count - len(start)
-            while count > 0 and (data := file.read(min(count, 1 << 22))):
-                found, count = found + data.count(b"\n"), count - len(data)
-        return found
+    def _line_at(self, position: int) -> int:
+        """The line that begins at a position. Reads the file again, since only one message needs it."""
+        line = 1
+        for number, data in enumerate(self.pieces(1 << 22)):
+            data = data if number else data.removeprefix(BOM)
+            line += data.count(b"\n", 0, position)
+            position -= len(data)
+            if position <= 0:
+                break
+        return line
 
-    def lines(self) -> Iterator[tuple[int, bytes]]:
-        """The lines, numbered from 1, without their ends: the slow and careful way."""
+    def lines(self, size: int = 1 << 20) -> Iterator[tuple[int, bytes]]:
+        """The lines without their ends, numbered from 1. Slower than `chunks`."""
         number = 0
-        for chunk in self.chunks(1 << 20):
+        for chunk in self.chunks(size):
             for line in chunk.split(b"\n")[:-1]:
                 number += 1
                 yield number, line.removesuffix(b"\r")
 
-    def head(self) -> list[bytes]:
-        """The first few lines, for finding out the format."""
-        found: list[bytes] = []
-        for chunk in self.chunks(1 << 14):
-            found += [line for line in chunk.split(b"\n") if line.strip()]
-            if len(found) >= 5:
-                break
-        return found[:5]
-
 
 @contextmanager
 def written_bytes(path: Path) -> Iterator[BinaryIO]:
-    """A file that appears under its name whole, when everything was written, or not at all."""
-    if path.exists() and reads_once(path):  # a pipe or device must stay what it is
+    """A file that appears under its name once everything is written, or not at all."""
+    if path.exists() and reads_once(path):  # pipes and devices are not replaced
         with path.open("wb") as device:
             yield device
         return
-    path = Path(
-        os.path.realpath(path)
-    )  # a link stays a link (`/dev/stdout` is one): what it points to is replaced
+    path = Path(os.path.realpath(path))  # replace what a link (such as `/dev/stdout`) points to, not the link
     path.parent.mkdir(parents=True, exist_ok=True)
-    # The name is known before the file is there: an interruption at any point finds what to take away.
+    # The name is chosen before the file exists, so an interruption at any point can remove the file.
     unfinished = path.with_name(f".{path.name[:40]}.{secrets.token_hex(8)}.part")
     try:
         with unfinished.open("xb") as file:
@@ -308,11 +309,11 @@ def written_bytes(path: Path) -> Iterator[BinaryIO]:
 
 @contextmanager
 def written(path: Path, *, overwrite: bool = True) -> Iterator[TextIO]:
-    """A text file in UTF-8, written as `written_bytes` does."""
+    """A UTF-8 text file, written as by `written_bytes`."""
     if not overwrite and path.exists():
-        raise UsageError(f"{escape(str(path))} is there already; choose another name")
+        raise UsageError(f"{escape(str(path))} already exists; choose another name")
     with written_bytes(path) as file:
-        # Names of files may hold what is no text at all (half of a UTF-16 pair): better escaped than lost.
+        # Names of files may hold characters that UTF-8 cannot encode (half of a UTF-16 pair): escape them.
         text = io.TextIOWrapper(file, encoding="utf-8", errors="backslashreplace", newline="")
         yield text
         text.flush()

@@ -1,61 +1,158 @@
-"""CSV, TSV and parquet tables in, as pandas frames of text."""
+"""Tables with a header: csv and tsv files, read line by line, and checks of tables from pandas and pyarrow."""
 
 from __future__ import annotations
 
-import io
-from collections.abc import Sequence
+import csv
+from collections.abc import Iterable, Iterator, Sequence
 from importlib import import_module
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from fairevals.errors import InputError, Place, UsageError, escape
 from fairevals.ids import Ids
-from fairevals.io.streams import Source
+from fairevals.io.lines import encoding_problem
+from fairevals.io.streams import Source, too_large
 
 if TYPE_CHECKING:
     import pandas as pd
 
-MOST_COLUMNS = 1000
+MAX_COLUMNS = 1000
+
+
+def names(items: Iterable[str], most: int = 12) -> str:
+    """A list of names for a message: short, and safe to print."""
+    first = list(islice(items, most + 1))
+    return ", ".join(map(escape, first[:most])) + (", …" if len(first) > most else "")
+
+
+def split_line(line: str, delimiter: str | None = None) -> list[str]:
+    """The cells of one line of a csv or tsv table."""
+    delimiter = delimiter or ("\t" if "\t" in line else ",")
+    if '"' not in line:
+        return line.split(delimiter)
+    return next(csv.reader([line], delimiter=delimiter, strict=True))
+
+
+def table(
+    source: Source, needed: Sequence[str], known: Sequence[str] | None = None, *, strip: bool = True
+) -> tuple[int, list[str], Iterator[tuple[int, list[str]]]]:
+    """The line and the names of the header of a csv or tsv table, and its rows with their lines.
+
+    Each row has as many cells as the header, by default without white space around them. The header must have the
+    `needed` columns once, and if `known` is given no columns but those. Lines that start with `#` may precede it.
+    """
+    what = f"a table with columns {', '.join(needed)}"
+    lines = _lines(source, what)
+    number, first = next(((n, line) for n, line in lines if not line.startswith("#")), (0, ""))
+    place = Place(source.name, number)
+    delimiter = "\t" if "\t" in first else ","
+    if first.count(delimiter) >= MAX_COLUMNS:
+        raise InputError(place, f"more than {MAX_COLUMNS} columns", "a few")
+
+    def cells(number: int, line: str) -> list[str]:
+        try:
+            return split_line(line, delimiter)
+        except csv.Error as error:  # a quote that is not closed on its line, or a cell of more than 128 KiB
+            form = "csv" if delimiter == "," else "tsv"
+            raise InputError(Place(source.name, number), f"a line that is not {form} ({error})") from None
+
+    header = [name.strip() for name in cells(number, first)] if number else []
+    if not set(needed) <= set(header):
+        found = f"columns {names(header)}" if header else "no line"
+        source.refuse(InputError(place, found, f"a header with {', '.join(needed)}"), what)
+    for at, name in enumerate(header):
+        if name in header[:at] and (name in needed or known is None or name in known):
+            raise InputError(place, f"the column {escape(name)!r} twice", "different names")
+        if known is not None and name not in known:
+            raise InputError(place, f"the unknown column {escape(name)!r}", f"one of {', '.join(known)}")
+
+    def rows() -> Iterator[tuple[int, list[str]]]:
+        for number, line in lines:
+            row = cells(number, line)
+            if len(row) != len(header):
+                found = f"{len(row)} columns: {escape(line)!r}"
+                raise InputError(Place(source.name, number), found, f"{len(header)} ({names(header)})")
+            yield number, [cell.strip() for cell in row] if strip else row
+
+    return number, header, rows()
+
+
+def _lines(source: Source, expected: str) -> Iterator[tuple[int, str]]:
+    """The lines that are not blank, as text."""
+    for number, line in source.lines():
+        if line.strip():
+            if problem := encoding_problem(Place(source.name, number), line):
+                source.refuse(problem.error(), expected)
+            yield number, line.decode()
+
+
+def read_frame(source: Source, needed: Sequence[str]) -> tuple[pd.DataFrame, list[int]]:
+    """A csv or tsv table as a DataFrame of texts, and the line of each row."""
+    import pandas as pd
+
+    _, header, rows = table(source, needed, strip=False)
+    read = list(rows)
+    columns = zip(*(row for _, row in read), strict=True) if read else [[]] * len(header)
+    frame = pd.DataFrame({n: list(column) for n, column in zip(header, columns, strict=True)}, dtype=object)
+    return frame, [line for line, _ in read]
+
+
+# Tables from pandas and pyarrow ------------------------------------------------------------------------------
+
+
+def check_columns(frame: pd.DataFrame, name: str, needed: Sequence[str], expected: str) -> None:
+    """Raise an `InputError` if a table lacks one of the columns."""
+    if not set(needed) <= set(frame.columns):
+        found = escape(", ".join(map(str, frame.columns)), 200)
+        raise InputError(Place(name), f"columns {found}", expected)
 
 
 def identifiers(frame: pd.DataFrame, column: str, name: str, lines: Sequence[int]) -> Ids:
-    """A column of names as ids; an `InputError` where one is empty or cannot be written as text."""
+    """A column of names as ids; an `InputError` if one is empty or has characters that are not text."""
     missing = frame[column].isna().tolist()
     texts = ["" if no else str(value) for value, no in zip(frame[column].tolist(), missing, strict=True)]
     for line, text in zip(lines, texts, strict=True):
         if not text:
             raise InputError(Place(name, int(line)), f"an empty {column}", f"a {column}")
-        if "\0" in text or not (text.isascii() or _encodes(text)):
-            found = f"a {column} with a character that is none: {escape(ascii(text))}"
+        # Half of a UTF-16 pair cannot be encoded.
+        if "\0" in text or not (text.isascii() or text.encode(errors="replace").decode() == text):
+            found = f"a {column} with an invalid character: {escape(ascii(text))}"
             raise InputError(Place(name, int(line)), found, "text")
     return Ids.of(texts)
 
 
-def _encodes(text: str) -> bool:
+def unreadable_table(name: str, error: Exception) -> InputError:
+    """What pandas or pyarrow say about a broken table, as an `InputError`."""
+    if isinstance(error, OSError) and error.strerror:
+        return InputError(Place(name), f"cannot be read ({error.strerror})")
+    first = str(error).strip().split("\n")[0]
+    return InputError(Place(name), f"not a readable table ({escape(first, 120)})")
+
+
+def arrow(part: str = "") -> Any:
+    """pyarrow, or a module of it such as ".parquet". It has no types."""
     try:
-        text.encode()
-    except UnicodeEncodeError:  # half of a pair of UTF-16
-        return False
-    return True
+        return import_module(f"pyarrow{part}")
+    except ImportError:
+        raise UsageError("reading parquet needs: pip install 'fairevals[parquet]'") from None
 
 
 def check_parquet(what: Any, name: str, most: int) -> None:
-    """Raise where a parquet file is more than `most` bytes once it is unpacked, or has columns of lists or tables.
+    """Raise if a parquet file has more than `most` bytes when unpacked, or columns of lists or tables.
 
-    A text that stands in a million rows takes a few bytes of the file: what matters is the sum over rows.
+    A text that is repeated in a million rows takes a few bytes of the file; its sum over all rows is what counts.
     """
-    pa, pc, pq = (import_module(f"pyarrow{part}") for part in ("", ".compute", ".parquet"))
-    too_large = InputError(Place(name), f"more than {most} bytes", "less (FAIREVALS_MAX_BYTES)")
+    pa, pc, pq = arrow(), arrow(".compute"), arrow(".parquet")
     with pq.ParquetFile(what) as file:
         metadata, schema = file.metadata, file.schema_arrow
-    nested = [column.name for column in schema if pa.types.is_nested(column.type)]
-    if nested:
-        raise InputError(
-            Place(name), f"the column {escape(nested[0])!r} of lists or tables", "texts and numbers"
-        )
+    for column in schema:
+        if pa.types.is_nested(column.type):
+            found = f"the column {escape(column.name)!r} of lists or tables"
+            raise InputError(Place(name), found, "texts and numbers")
     stored = sum(metadata.row_group(group).total_byte_size for group in range(metadata.num_row_groups))
     total = max(stored, 8 * metadata.num_rows * len(schema.names))
     if total > most:
-        raise too_large
+        raise too_large(name, most)
     if metadata.num_rows * stored <= most:  # even if every row had all of it
         return
     kinds = (pa.types.is_string, pa.types.is_large_string, pa.types.is_binary, pa.types.is_large_binary)
@@ -70,42 +167,4 @@ def check_parquet(what: Any, name: str, most: int) -> None:
                 lengths = pc.binary_length(column.dictionary)
                 total += pc.sum(lengths.take(column.indices)).as_py() or 0
             if total > most:
-                raise too_large
-
-
-def read_table(source: Source) -> pd.DataFrame:
-    """A table with a header, every column as text (parquet keeps its types)."""
-    import pandas as pd
-
-    try:
-        if source.table_suffix == ".parquet":
-            raw = io.BytesIO(source.read())
-            check_parquet(raw, source.name, source.limits.bytes)
-            return pd.read_parquet(raw).reset_index(drop=True)
-        data = b"".join(source.chunks())
-        header = data.split(b"\n", 1)[0]
-        if max(header.count(b","), header.count(b"\t")) >= MOST_COLUMNS:
-            raise InputError(Place(source.name, 1), f"more than {MOST_COLUMNS} columns", "a few")
-        frame = pd.read_csv(
-            io.BytesIO(data),
-            sep="\t" if b"\t" in header else ",",
-            dtype=str,
-            keep_default_na=False,
-            encoding="utf-8",
-            skip_blank_lines=False,
-        )
-        if not isinstance(frame.index, pd.RangeIndex):  # pandas takes columns without a name as row labels
-            found, names = "more columns than names in the header", ", ".join(map(str, frame.columns))
-            expected = f"as many as there are names ({escape(names, 120)})"
-            raise InputError(Place(source.name, 2), found, expected)
-        # The index stays, so that blank lines count where a line is named.
-        return frame[(frame.notna() & (frame != "")).any(axis=1)]
-    except ImportError:
-        raise UsageError("reading parquet needs: pip install 'fairevals[parquet]'") from None
-    except (InputError, UsageError):
-        raise
-    except (
-        Exception
-    ) as error:  # pandas and pyarrow raise many kinds for a broken table; all mean the same here
-        first = str(error).strip().split("\n")[0]
-        raise InputError(Place(source.name), f"not a readable table ({escape(first, 120)})") from None
+                raise too_large(name, most)

@@ -1,4 +1,4 @@
-"""The task file: TOML that names the qrels, the attributes and the conventions of a task once."""
+"""The task file: TOML that names the qrels, the runs, the attributes and the conventions of a task."""
 
 from __future__ import annotations
 
@@ -6,14 +6,16 @@ import os
 import re
 import sys
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeGuard
 
 from fairevals.errors import InputError, Place, UsageError, escape
 from fairevals.io.streams import Source
+from fairevals.io.tables import table
 
 KINDS = ("nominal", "ordinal")
 ORDERS = ("score", "file")
@@ -23,9 +25,9 @@ CONVENTIONS = ("fairevals", "trec_eval")
 MISSING = ("zero", "skip")
 STATUSES = ("official", "unofficial", "baseline", "reference")
 LARGEST = 1e15
-"""No number of a task is larger, so that whole ones are exact and none overflows on the way."""
-MOST_PARTS = 100
-DIVERGENCES = ("JSD", "NMD", "RNOD", "RSNOD", "NVD", "RNSS")
+"""The largest number in a task: whole numbers up to it are exact, and nothing overflows."""
+MAX_KEY_PARTS = 100
+DIVERGENCE_NAMES = ("JSD", "NMD", "RNOD", "RSNOD", "NVD", "RNSS")
 
 
 @dataclass(frozen=True)
@@ -38,7 +40,7 @@ class AttributeSpec:
     bins: tuple[float, ...] = ()
     memberships: Path | None = None
     target: str | Path | tuple[float, ...] | Mapping[str, tuple[float, ...]] = "uniform"
-    """"uniform", "relevant", a file, one distribution, or one for each topic."""
+    """"uniform", "relevant", a file, one distribution, or one per topic."""
     unmapped: str = "uniform"
     """"uniform", "skip", "error", or a group's name."""
     divergence: str = "JSD"
@@ -47,7 +49,7 @@ class AttributeSpec:
     place: Place = field(default=Place("task.toml"), compare=False)
 
     def applies_to(self, topic: str) -> bool:
-        """Whether one of its globs fits the topic."""
+        """Whether one of its globs matches the topic."""
         return any(fnmatchcase(topic, pattern) for pattern in self.topics)
 
 
@@ -58,7 +60,7 @@ class PolicySpec:
     kind: str = "ranking"
     temperature: float = 1.0
     samples: int = 1000
-    """How many rankings are drawn where a value cannot be computed exactly."""
+    """How many rankings are drawn if a value cannot be computed exactly."""
     seed: int = 0
 
     def __post_init__(self) -> None:
@@ -72,9 +74,10 @@ class PolicySpec:
 
 @dataclass(frozen=True)
 class RunInfo:
-    """What the runs table of a task says about one run file."""
+    """One row of the runs table of a task."""
 
     file: str
+    """The path of the run: the table's folder joined with the path in the table."""
     name: str = ""
     team: str = ""
     status: str = "official"
@@ -82,14 +85,17 @@ class RunInfo:
 
 @dataclass(frozen=True)
 class Task:
-    """All that scoring needs to know besides the runs."""
+    """Everything that scoring needs to know besides the runs."""
 
     name: str = ""
-    qrels: Path | None = None
+    qrels: tuple[Path, ...] = ()
+    """Judgements of all these files are joined."""
     max_grade: float | None = None
     order: str = "score"
     cutoff: int | None = None
     measures: tuple[str, ...] = ("nDCG@10", "ERR@20", "iRBU@20")
+    labels: Mapping[str, str] = field(default_factory=dict)
+    """How measures are to be displayed, by their text in `measures`."""
     utility_weight: float = 1.0
     candidates: str = "judged"
     """Which documents group means are taken over: the judged ones, or those judged or retrieved."""
@@ -99,20 +105,125 @@ class Task:
     """The utility of a judged topic that a run leaves out: 0 (trec_eval -c), or "skip" (trec_eval without -c)."""
     runs: tuple[RunInfo, ...] = ()
     max_documents: int = 1000
-    """How many documents a topic may have before `validate` objects."""
+    """How many documents a topic may have without an error in `validate`."""
     attributes: Mapping[str, AttributeSpec] = field(default_factory=dict)
     policy: PolicySpec = PolicySpec()
     path: Path | None = None
 
 
+def run_info(task: Task, path: str | os.PathLike[str]) -> RunInfo | None:
+    """The row of the runs table for a run file, found by its path, or else by its file name if only one row has it.
+
+    >>> task = Task(runs=(RunInfo("runs/bm25.run", "BM25", status="baseline"),))
+    >>> run_info(task, "elsewhere/bm25.run").name, run_info(task, "other.run")
+    ('BM25', None)
+    """
+    full = os.path.realpath(path)
+    rows = [row for row in task.runs if os.path.realpath(row.file) == full]
+    rows = rows or [row for row in task.runs if Path(row.file).name == Path(path).name]
+    return rows[0] if len(rows) == 1 else None
+
+
+def read_runs_table(path: str | os.PathLike[str]) -> tuple[RunInfo, ...]:
+    """Read a table (csv or tsv) with columns file, name, team and status; all but the file may be missing or empty.
+
+    An error with file and line: an unknown status, no file, or a file that is listed twice.
+    """
+    source = Source.of(path)
+    _, header, rows = table(source, ("file",), known=("file", "name", "team", "status"))
+    infos: dict[str, RunInfo] = {}
+    for line, row in rows:
+        cells = {column: cell for column, cell in zip(header, row, strict=True) if cell}
+        if "file" not in cells or "\0" in cells["file"]:
+            raise InputError(Place(source.name, line), "an empty file", "the name of a run file")
+        if cells.get("status", "official") not in STATUSES:
+            found = f"status {escape(cells['status'])!r}"
+            raise InputError(Place(source.name, line), found, f"one of {', '.join(STATUSES)}")
+        file = str(Path(source.name).parent / cells["file"])
+        if os.path.normpath(file) in infos:
+            found = f"the file {escape(cells['file'])!r} a second time"
+            raise InputError(Place(source.name, line), found, "every file once")
+        infos[os.path.normpath(file)] = RunInfo(**{**cells, "file": file})
+    return tuple(infos.values())
+
+
+# Checks of single values -------------------------------------------------------------------------------------
+
+Check = Callable[[Any], Any]
+"""Returns a value of the file as the task stores it, or raises a `ValueError` that says what was expected."""
+
+
+def _check(expected: str, fits: Callable[[Any], bool], convert: Check = lambda value: value) -> Check:
+    def check(value: Any) -> Any:
+        if not fits(value):
+            raise ValueError(expected)
+        return convert(value)
+
+    return check
+
+
+def _is_number(value: Any, kind: Any = (int, float)) -> bool:
+    return isinstance(value, kind) and not isinstance(value, bool)
+
+
+def _number(low: float, *, whole: bool = False) -> Check:
+    kind = int if whole else (int, float)
+    expected = f"a {'whole ' if whole else ''}number of at least {low:g} and at most {LARGEST:g}"
+    return _check(expected, lambda value: _is_number(value, kind) and low <= value <= LARGEST)
+
+
+def _choice(choices: tuple[str, ...]) -> Check:
+    return _check(f"one of {', '.join(choices)}", lambda value: value in choices)
+
+
+_text = _check("a text", lambda value: isinstance(value, str))
+_texts = _check(
+    'a list of texts, such as ["R*"]',
+    lambda value: isinstance(value, list) and all(isinstance(item, str) for item in value),
+    tuple,
+)
+_numbers = _check(
+    "a list of finite numbers",
+    lambda value: (
+        isinstance(value, list)
+        and all(_is_number(item) and abs(item) <= sys.float_info.max for item in value)
+    ),
+    lambda value: tuple(map(float, value)),
+)
+_temperature = _check(
+    f"a number above 0 and at most {LARGEST:g}",
+    lambda value: _is_number(value) and 0 < value <= LARGEST,
+    float,
+)
+
+
+def _is_name(value: Any) -> TypeGuard[str]:
+    return isinstance(value, str) and value != "" and "\0" not in value
+
+
+def _labelled(value: Any) -> list[tuple[str, str]]:
+    """The measures with their labels, which are empty where none is given."""
+    pairs = []
+    for item in value if isinstance(value, list) else [None]:
+        if isinstance(item, str):
+            pairs.append((item, ""))
+        elif (
+            isinstance(item, dict) and set(item) == {"measure", "label"} and all(map(_is_name, item.values()))
+        ):
+            pairs.append((item["measure"], item["label"]))
+        else:
+            raise ValueError('a list of texts or tables such as { measure = "ERR@20", label = "ERR" }')
+    return pairs
+
+
 class _Reader:
-    """Takes values out of the parsed file, and says file and line where one is wrong."""
+    """Takes values out of the parsed file; errors have the file and line."""
 
     def __init__(self, name: str, text: str) -> None:
         self.name, self.text, self.folder = name, text, Path(name).parent
 
     def line(self, *keys: str) -> int:
-        """The line of a key, by the way: the last that names it below its table's heading."""
+        """The line of a key, approximately: the first that names it below the heading of its table."""
         wanted, at = list(keys), 0
         for number, line in enumerate(self.text.split("\n"), 1):
             plain = line.strip().replace('"', "").replace("'", "")
@@ -127,191 +238,141 @@ class _Reader:
                 return number
         return at
 
-    def wrong(self, keys: tuple[str, ...], found: Any, expected: str) -> InputError:
-        shown_keys = ".".join(escape(key) for key in keys)
-        return InputError(
-            Place(self.name, self.line(*keys)), f"{shown_keys} = {escape(_value(found))}", expected
-        )
+    def wrong(self, keys: tuple[str, ...], value: Any, expected: str) -> InputError:
+        try:
+            shown = repr(value)
+        except (RecursionError, ValueError):  # deeply nested tables; a whole number of thousands of digits
+            shown = f"a {type(value).__name__}"
+        found = f"{'.'.join(map(escape, keys))} = {escape(shown)}"
+        return InputError(Place(self.name, self.line(*keys)), found, expected)
 
-    def known(self, table: Mapping[str, Any], keys: tuple[str, ...], known: tuple[str, ...]) -> None:
-        for key in table:
-            if key not in known:
-                place = Place(self.name, self.line(*keys, key))
-                raise InputError(place, f"the unknown key {escape(key)!r}", f"one of {', '.join(known)}")
+    def section(self, parent: Any, at: tuple[str, ...], checks: Mapping[str, Check]) -> dict[str, Any]:
+        """The values of a table, each checked; `checks` has all keys that are known."""
+        if not isinstance(parent, dict):
+            raise self.wrong(at, parent, f"a table, [{'.'.join(at)}]")
+        values = {}
+        for key, value in parent.items():
+            if key not in checks:
+                place = Place(self.name, self.line(*at, key))
+                raise InputError(place, f"the unknown key {escape(key)!r}", f"one of {', '.join(checks)}")
+            try:
+                values[key] = checks[key](value)
+            except ValueError as error:
+                raise self.wrong((*at, key), value, str(error)) from None
+        return values
 
-    def number(
-        self, table: Mapping[str, Any], keys: tuple[str, ...], default: Any, *, low: float, whole: bool
-    ) -> Any:
-        value = table.get(keys[-1], default)
-        if value is default:
-            return default
-        fits = isinstance(value, int if whole else (int, float)) and not isinstance(value, bool)
-        if not fits or not low <= value <= LARGEST:
-            most = f" and at most {LARGEST:g}" if fits and value > LARGEST else ""
-            raise self.wrong(keys, value, f"a {'whole ' if whole else ''}number of at least {low:g}{most}")
-        return value
-
-    def choice(
-        self, table: Mapping[str, Any], keys: tuple[str, ...], default: str, choices: tuple[str, ...]
-    ) -> str:
-        value = table.get(keys[-1], default)
-        if value not in choices:
-            raise self.wrong(keys, value, f"one of {', '.join(choices)}")
-        return str(value)
-
-    def strings(
-        self, table: Mapping[str, Any], keys: tuple[str, ...], default: tuple[str, ...]
-    ) -> tuple[str, ...]:
-        value = table.get(keys[-1], list(default))
-        if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
-            raise self.wrong(keys, value, 'a list of texts, such as ["R*"]')
-        return tuple(value)
-
-    def path(self, table: Mapping[str, Any], keys: tuple[str, ...]) -> Path | None:
-        value = table.get(keys[-1])
-        if value is None:
-            return None
-        if not isinstance(value, str) or not value or "\0" in value:
-            raise self.wrong(keys, value, "the name of a file")
+    def path(self, value: Any) -> Path:
+        if not _is_name(value):
+            raise ValueError("the name of a file")
         return self.folder / value
 
-    def numbers(self, value: Any, keys: tuple[str, ...]) -> tuple[float, ...]:
-        right = isinstance(value, list) and all(
-            isinstance(x, (int, float)) and not isinstance(x, bool) and abs(x) <= sys.float_info.max
-            for x in value
-        )
-        if not right:
-            raise self.wrong(keys, value, "a list of finite numbers")
-        return tuple(float(x) for x in value)
+    def paths(self, value: Any) -> tuple[Path, ...]:
+        return tuple(map(self.path, value)) if isinstance(value, list) else (self.path(value),)
 
-    def table(self, parent: Mapping[str, Any], keys: tuple[str, ...]) -> Mapping[str, Any]:
-        value = parent.get(keys[-1], {})
+    def target(self, name: str, value: Any) -> Any:
+        if isinstance(value, str):
+            return value if value in ("uniform", "relevant") else self.path(value)
         if not isinstance(value, dict):
-            raise self.wrong(keys, value, f"a table, [{'.'.join(keys)}]")
-        return value
+            return _numbers(value)
+        return self.section(value, ("attributes", name, "target"), dict.fromkeys(value, _numbers))
 
-    def attribute(self, name: str, table: Mapping[str, Any]) -> AttributeSpec:
+    def attribute(self, name: str, given: Any) -> AttributeSpec:
         at = ("attributes", name)
-        known = (
-            "kind",
-            "groups",
-            "bins",
-            "memberships",
-            "target",
-            "unmapped",
-            "divergence",
-            "topics",
-            "weight",
-        )
-        self.known(table, at, known)
-        groups = self.strings(table, (*at, "groups"), ())
+        checks: dict[str, Check] = {
+            "kind": _choice(KINDS),
+            "groups": _texts,
+            "bins": _numbers,
+            "memberships": self.path,
+            "target": partial(self.target, name),
+            "unmapped": _text,
+            "divergence": _choice(DIVERGENCE_NAMES),
+            "topics": _texts,
+            "weight": _number(0),
+        }
+        values = {"groups": (), "unmapped": "uniform", **self.section(given, at, checks)}
+        groups, bins, unmapped = values["groups"], values.get("bins", ()), values["unmapped"]
         if len(groups) < 1 or len(set(groups)) < len(groups):
             raise self.wrong((*at, "groups"), list(groups), "one or more different names")
-        kind = self.choice(table, (*at, "kind"), "nominal", KINDS)
-        bins = self.numbers(table.get("bins", []), (*at, "bins"))
         if bins and (len(bins) != len(groups) - 1 or list(bins) != sorted(set(bins))):
-            raise self.wrong(
-                (*at, "bins"), list(bins), f"{len(groups) - 1} ascending numbers, one less than groups"
-            )
-        unmapped = table.get("unmapped", "uniform")
+            expected = f"{len(groups) - 1} ascending numbers, one less than groups"
+            raise self.wrong((*at, "bins"), list(bins), expected)
         if unmapped not in ("uniform", "skip", "error", *groups):
             raise self.wrong((*at, "unmapped"), unmapped, "uniform, skip, error, or the name of a group")
-        return AttributeSpec(
-            name=name,
-            groups=groups,
-            kind=kind,
-            bins=bins,
-            memberships=self.path(table, (*at, "memberships")),
-            target=self.target(table, at),
-            unmapped=unmapped,
-            divergence=self.choice(
-                table, (*at, "divergence"), "RNOD" if kind == "ordinal" else "JSD", DIVERGENCES
-            ),
-            topics=self.strings(table, (*at, "topics"), ("*",)),
-            weight=self.number(table, (*at, "weight"), 1.0, low=0, whole=False),
-            place=Place(self.name, self.line(*at)),
-        )
+        values.setdefault("divergence", "RNOD" if values.get("kind") == "ordinal" else "JSD")
+        return AttributeSpec(name, place=Place(self.name, self.line(*at)), **values)
 
-    def target(self, table: Mapping[str, Any], at: tuple[str, ...]) -> Any:
-        value = table.get("target", "uniform")
-        keys = (*at, "target")
-        if isinstance(value, str):
-            return value if value in ("uniform", "relevant") else self.path(table, keys)
-        if isinstance(value, dict):
-            return {topic: self.numbers(numbers, (*keys, topic)) for topic, numbers in value.items()}
-        return self.numbers(value, keys)
+    def attributes(self, given: Any) -> dict[str, AttributeSpec]:
+        if not isinstance(given, dict):
+            raise self.wrong(("attributes",), given, "a table, [attributes]")
+        return {name: self.attribute(name, value) for name, value in given.items()}
+
+    def policy(self, given: Any) -> PolicySpec:
+        checks: dict[str, Check] = {
+            "kind": _choice(POLICIES),
+            "temperature": _temperature,
+            "samples": _number(2, whole=True),
+            "seed": _number(0, whole=True),
+        }
+        return PolicySpec(**self.section(given, ("policy",), checks))
 
 
-def _value(found: Any) -> str:
-    """A value of the file as Python writes it, however deeply nested or large it is."""
+def _parse(name: str, data: bytes) -> tuple[str, dict[str, Any]]:
+    """The text of a TOML file, and its content."""
     try:
-        return repr(found)
-    except (RecursionError, ValueError):  # tables in tables in tables; a whole number of thousands of digits
-        return f"a {type(found).__name__}"
-
-
-def _check_keys(name: str, text: str) -> None:
-    """Refuse keys of absurdly many parts (`a.a.a…`): reading them takes time by the square of their number."""
-    for number, line in enumerate(text.split("\n"), 1):
-        if line.count(".") > MOST_PARTS and not line.lstrip().startswith("#"):
+        text = data.decode()
+        for number, line in enumerate(text.split("\n"), 1):
             longest = max(part.count(".") for part in re.split(r"""[^\w\s."'-]""", line))
-            if longest > MOST_PARTS:
-                raise InputError(Place(name, number), f"a key of more than {MOST_PARTS} parts", "a few")
+            if longest > MAX_KEY_PARTS and not line.lstrip().startswith("#"):  # tomllib takes quadratic time
+                raise InputError(Place(name, number), f"a key of more than {MAX_KEY_PARTS} parts", "a few")
+        return text, tomllib.loads(text)
+    except UnicodeDecodeError as error:
+        line_number = data.count(b"\n", 0, error.start) + 1
+        raise InputError(Place(name, line_number), "bytes that are not UTF-8", "UTF-8") from None
+    except tomllib.TOMLDecodeError as error:
+        where = re.search(r"\(at line (\d+), column \d+\)", str(error))
+        place = Place(name, int(where[1]) if where else 0)
+        if "Cannot overwrite" in str(error) and place.line:
+            # The position is where the second value ends; its key is on that line or above.
+            keys = re.findall(r"""(?m)^\s*([\w."'-]+)\s*=""", "\n".join(text.split("\n")[: place.line]))
+            if keys:
+                raise InputError(
+                    place, f"the key {escape(keys[-1])!r} a second time", "every key once"
+                ) from None
+        raise InputError(place, f"not TOML ({escape(str(error).split(' (at ')[0])})") from None
+    except RecursionError:
+        raise InputError(Place(name), "not TOML (nested too deeply)") from None
+    except ValueError as error:  # a whole number of thousands of digits
+        raise InputError(Place(name), f"not TOML ({escape(str(error))})") from None
 
 
 def read_task(path: str | os.PathLike[str]) -> Task:
     """Read a task file; paths in it are relative to it."""
     source = Source.of(path)
-    data = b"".join(source.chunks())
     try:
-        text = data.decode()
-        _check_keys(source.name, text)
-        parsed = tomllib.loads(text)
-    except UnicodeDecodeError as error:
-        line = data.count(b"\n", 0, error.start) + 1
-        raise InputError(Place(source.name, line), "bytes that are not UTF-8", "UTF-8") from None
-    except tomllib.TOMLDecodeError as error:
-        where = re.search(r"\(at line (\d+), column \d+\)", str(error))
-        message = str(error).split(" (at ")[0]
-        raise InputError(
-            Place(source.name, int(where[1]) if where else 0), f"not TOML ({escape(message)})"
-        ) from None
-    except RecursionError:
-        raise InputError(Place(source.name), "not TOML (nested too deeply)") from None
-    except ValueError as error:  # a whole number of thousands of digits
-        raise InputError(Place(source.name), f"not TOML ({escape(str(error))})") from None
+        text, content = _parse(source.name, b"".join(source.chunks()))
+    except InputError as error:
+        source.refuse(error, "a task file in TOML")
     reader = _Reader(source.name, text)
-    keys = ("name", "qrels", "max_grade", "order", "cutoff", "measures", "utility_weight", "max_documents")
-    reader.known(parsed, (), (*keys, "candidates", "conventions", "missing", "attributes", "policy"))
-    name = parsed.get("name", "")
-    if not isinstance(name, str):
-        raise reader.wrong(("name",), name, "a text")
-    attributes = reader.table(parsed, ("attributes",))
-    policy = reader.table(parsed, ("policy",))
-    reader.known(policy, ("policy",), ("kind", "temperature", "samples", "seed"))
-    temperature = reader.number(policy, ("policy", "temperature"), 1.0, low=0, whole=False)
-    if temperature == 0:
-        raise reader.wrong(("policy", "temperature"), temperature, "a number above 0")
-    return Task(
-        name=name,
-        qrels=reader.path(parsed, ("qrels",)),
-        max_grade=reader.number(parsed, ("max_grade",), None, low=1, whole=False),
-        order=reader.choice(parsed, ("order",), "score", ORDERS),
-        cutoff=reader.number(parsed, ("cutoff",), None, low=1, whole=True),
-        measures=reader.strings(parsed, ("measures",), Task.measures),
-        utility_weight=reader.number(parsed, ("utility_weight",), 1.0, low=0, whole=False),
-        candidates=reader.choice(parsed, ("candidates",), "judged", CANDIDATES),
-        conventions=reader.choice(parsed, ("conventions",), "fairevals", CONVENTIONS),
-        missing=reader.choice(parsed, ("missing",), "zero", MISSING),
-        max_documents=reader.number(parsed, ("max_documents",), 1000, low=1, whole=True),
-        attributes={
-            key: reader.attribute(key, reader.table(attributes, ("attributes", key))) for key in attributes
-        },
-        policy=PolicySpec(
-            kind=reader.choice(policy, ("policy", "kind"), "ranking", POLICIES),
-            temperature=float(temperature),
-            samples=reader.number(policy, ("policy", "samples"), 1000, low=2, whole=True),
-            seed=reader.number(policy, ("policy", "seed"), 0, low=0, whole=True),
-        ),
-        path=Path(source.name),
-    )
+    checks: dict[str, Check] = {
+        "name": _text,
+        "qrels": reader.paths,
+        "runs": reader.path,
+        "max_grade": _number(1),
+        "order": _choice(ORDERS),
+        "cutoff": _number(1, whole=True),
+        "measures": _labelled,
+        "utility_weight": _number(0),
+        "max_documents": _number(1, whole=True),
+        "candidates": _choice(CANDIDATES),
+        "conventions": _choice(CONVENTIONS),
+        "missing": _choice(MISSING),
+        "attributes": reader.attributes,
+        "policy": reader.policy,
+    }
+    values = reader.section(content, (), checks)
+    if "measures" in values:
+        values["labels"] = {measure: label for measure, label in values["measures"] if label}
+        values["measures"] = tuple(measure for measure, _ in values["measures"])
+    if "runs" in values:
+        values["runs"] = read_runs_table(values["runs"])
+    return Task(path=Path(source.name), **values)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from functools import partial
 from typing import Literal
 
@@ -10,37 +11,43 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from fairevals.attention import Attention, AttentionLike, parse_attention
-from fairevals.policy import exact
-from fairevals.policy.chunks import Chunk, ringing
-from fairevals.policy.estimate import Estimate
+from fairevals.policy.exact import exact_exposure, exact_rank_probabilities, exposure_gradient
+from fairevals.policy.grid import Chunk, Grid, chunks_of, lay_grid
 from fairevals.policy.mixtures import mixture_of
-from fairevals.policy.nodes import Grid, lay_grid
 from fairevals.policy.sampling import Randomness, sample_topic, topic_generators
 from fairevals.typing import Floats, Ints
 
-__all__ = ["PlackettLuce"]
-
-
-_SLAB = 1 << 21  # numbers in a temporary array
+_LOG_PROB_CELLS = 1 << 21  # numbers in a temporary array
 # Differentiating by a score multiplies the bound of the quadrature error by at most 2πe/h: under 256 for k ≤ 100.
 _GRADIENT_MARGIN = 256.0
-# What a mixture in place of the weights may err by; quadrature has the rest of the tolerance.
+# The share of the tolerance that a mixture in place of the weights may use; quadrature has the rest.
 _MIXTURE_SHARE = 1.0 / 64.0
 
 
+@dataclass(frozen=True)
+class Estimate:
+    """``value``, and its standard error ``se``: None where the value is exact.
+
+    >>> Estimate(np.array([0.5])).se is None
+    True
+    """
+
+    value: Floats
+    se: Floats | None = None
+
+
 class PlackettLuce:
-    """A distribution over rankings: each next document is drawn, among those left, with odds ``e^{score}``.
+    """A distribution over rankings: documents are drawn one after another with odds ``e^{score}``.
 
     P(d_1, …, d_n) = Π_j e^{s_{d_j} / T} / Σ_{l ≥ j} e^{s_{d_l} / T}    (Plackett 1975)
 
     Args:
         scores: log-weights, ``(n,)`` for one topic or ``(topics, n)``. A document at −inf is never ranked, so
-            rows of different lengths are padded with −inf; a row may hold nothing else. Scores may tie and
-            spread as widely as floats do. NaN and +inf raise ValueError.
+            rows of different lengths are padded with −inf. NaN and +inf raise ValueError.
         temperature: T, above 0; the higher, the closer to a random order.
 
-    Results have the shape of the scores: without the topic axis where there is one topic. What is computed
-    for a topic is the same to the last bit whichever other topics, and however much padding, stand beside it.
+    Results have the shape of the scores, without the topic axis if there is one topic. The results of a topic
+    are the same to the last bit for any other topics and any padding beside it.
 
     >>> policy = PlackettLuce([1.0, 0.0, -np.inf])
     >>> policy.exposure("log2").value.round(4)
@@ -72,22 +79,17 @@ class PlackettLuce:
         self._one_topic = given.ndim == 1
         self._scores: Floats = np.atleast_2d(tempered)
 
-    @property
-    def log_weights(self) -> Floats:
-        """Scores over temperature, in the shape given."""
-        return self._as_given(self._scores.copy())
-
     def sample(self, samples: int, k: int | None = None, rng: Randomness = 0) -> Ints:
         """Draw rankings: document indices, ``(samples, k)`` or ``(topics, samples, k)``.
 
-        Exponential keys, the k smallest of which are the ranking: the Gumbel top-k trick (Kool et al. 2020;
-        Ma et al. 2021). −1 stands at the ranks for which no document is left.
+        Each document draws an exponential key, and the k smallest keys are the ranking: the Gumbel top-k trick
+        (Kool et al. 2020; Ma et al. 2021). Ranks for which no document is left hold −1.
 
         Args:
             samples: rankings per topic.
             k: ranks; all documents by default.
             rng: a seed, from which topic i draws with ``default_rng([seed, i])``; one Generator per topic; or
-                a single Generator, from which the topics draw in turn.
+                a single Generator, which all topics use in turn.
 
         >>> PlackettLuce([[0.0, 50.0], [0.0, -np.inf]]).sample(2, rng=1)
         array([[[ 1,  0],
@@ -108,16 +110,15 @@ class PlackettLuce:
         """Log-probability of rankings, or of their top k.
 
         log P = −Σ_j log(1 + e^{r_j − s_{d_j}}), with r_j the log of the weight left after rank j: a running
-        log-sum-exp from the last rank up, which loses neither ties far down nor ranks that are near certain.
+        log-sum-exp from the last rank upwards, accurate for ties far down and for nearly certain ranks.
 
         Args:
             rankings: document indices ``(…, k)``, or ``(topics, …, k)`` for several topics; −1 at the end is
-                padding. The ranking of fewer documents than there are is a prefix, and has the probability of
-                all rankings that begin with it.
+                padding. A shorter ranking has the probability of all rankings that begin with it.
 
         Returns:
-            Shape ``(…)`` or ``(topics, …)``; −inf for a ranking that repeats a document or holds one that is
-            never ranked, 0 for an empty one.
+            Shape ``(…)`` or ``(topics, …)``; −inf for a ranking that repeats a document or contains one that
+            is never ranked, 0 for an empty one.
 
         >>> PlackettLuce([0.0, 0.0, 0.0]).log_prob([[0, 1, 2], [0, -1, -1], [0, 0, 1]]).round(4)
         array([-1.7918, -1.0986,    -inf])
@@ -137,12 +138,13 @@ class PlackettLuce:
             raise ValueError(f"rankings must hold document indices below {n}, or −1 for padding")
         flat = given.reshape(int(np.prod(given.shape[:-1])), given.shape[-1])
         if np.any((flat[:, :-1] < 0) & (flat[:, 1:] >= 0)):
-            raise ValueError("−1 may stand at the end of a ranking only")
+            raise ValueError("−1 is allowed only at the end of a ranking")
         topic = np.repeat(np.arange(topics), len(flat) // max(topics, 1))
         result = np.empty(len(flat))
-        slab = max(1, _SLAB // (n + 1 + flat.shape[1]))
-        for a in range(0, len(flat), slab):
-            result[a : a + slab] = _log_prob(self._scores[topic[a : a + slab]], flat[a : a + slab])
+        at_once = max(1, _LOG_PROB_CELLS // (n + 1 + flat.shape[1]))
+        for a in range(0, len(flat), at_once):
+            rows = slice(a, a + at_once)
+            result[rows] = _log_prob(self._scores[topic[rows]], flat[rows])
         return self._as_given(result.reshape(given.shape[:-1]))
 
     def exposure(
@@ -157,13 +159,11 @@ class PlackettLuce:
     ) -> Estimate:
         """Exposure ``E[v_{rank(d)}]`` of each document, ``(n,)`` or ``(topics, n)``; ranks beyond k weigh 0.
 
-        ``exact`` integrates over exponential ringing times (see `fairevals.policy.exact`; so does "Sample-Free
-        (Almost) Exact Estimation of Plackett-Luce Propensities for Off-Policy Ranking", ECIR 2026). Every
-        exposure is within ``tolerance · max_k v_k`` of the truth, up to rounding (about 1e-14 for 100
-        documents): the step and range of the quadrature are chosen from a proven bound.
-        Time is O(nodes · n) a topic, with some tens of nodes, for the attention models that have a name and no
-        cutoff (`fairevals.policy.mixtures`; not ``trecfair``), else O(nodes · n · k), with more nodes by about
-        the square root of k for a cutoff or a list of numbers.
+        ``exact`` integrates over exponential arrival times (see `fairevals.policy.exact`). Every exposure is
+        within ``tolerance · max_k v_k`` of the truth, up to rounding (about 1e-14 for 100 documents): the nodes
+        are chosen from a proven bound. Time per topic is O(nodes · n), with some tens of nodes, for named
+        attention models without a cutoff, except ``trecfair``. Otherwise it is O(nodes · n · k), and the number
+        of nodes grows with about the square root of k.
 
         ``mc`` is the mean over sampled rankings with its standard error (ddof 1; NaN for a single sample).
 
@@ -171,7 +171,7 @@ class PlackettLuce:
             attention: a model or its text (`fairevals.attention`). One that looks at grades needs ``mc``.
             k: cutoff; all ranks by default.
             method: ``"exact"`` or ``"mc"``.
-            samples: rankings drawn per topic, for ``mc``.
+            samples: rankings per topic, for ``mc``.
             rng: as for `sample`, for ``mc``.
             tolerance: bound of the error of ``exact``, from 1e-13 up to 0.1.
             grades: grades in the shape of the scores, for an attention that looks at them.
@@ -187,55 +187,42 @@ class PlackettLuce:
             return Estimate(self._as_given(value), self._as_given(se))
         if method != "exact":
             raise ValueError(f"method must be 'exact' or 'mc', got {method!r}")
-        weights, grid, chunks = self._ringing(model, k, tolerance)
-        return Estimate(self._as_given(exact.exposure(grid, chunks, weights)))
+        weights, grid, chunks = self._quadrature(model, k, tolerance)
+        return Estimate(self._as_given(exact_exposure(grid, chunks, weights)))
 
     def exposure_with_vjp(
         self, attention: AttentionLike = "log2", k: int | None = None, tolerance: float = 1e-9
     ) -> tuple[Floats, Callable[[ArrayLike], Floats]]:
-        """Exact exposure, and the function that pulls a gradient on it back to the scores.
+        """Exact exposure, and the function that turns a gradient by exposures into one by scores.
 
         ``vjp(cotangent)`` is the gradient of ``Σ_d cotangent_d · exposure_d`` by the scores as given (before
-        the temperature divides them), 0 for documents never ranked. It is computed in reverse mode at two to
-        four times the cost of the exposure, and errs by at most ``tolerance · max_k v_k · Σ_d |cotangent_d|``
-        (over the temperature) up to rounding, for k up to 100 or attention models that have a name and no
-        cutoff; the exposure is then better than ``tolerance`` by far.
+        division by the temperature), 0 for documents never ranked. It is computed in reverse mode at two to
+        four times the cost of the exposure. For k up to 100, and for named attention models without a cutoff,
+        it errs by at most ``tolerance · max_k v_k · Σ_d |cotangent_d|`` (over the temperature), up to rounding.
 
         >>> exposure, vjp = PlackettLuce([0.0, 0.0]).exposure_with_vjp("uniform", k=1)
         >>> vjp([1.0, 0.0])
         array([ 0.25, -0.25])
         """
         model, k = parse_attention(attention), self._ranks(k)
-        _check_tolerance(tolerance)
-        weights, grid, ringing = self._ringing(model, k, tolerance, margin=_GRADIENT_MARGIN)
-        chunks = list(ringing)
-        value = exact.exposure(grid, chunks, weights)
+        weights, grid, lazy_chunks = self._quadrature(model, k, tolerance, margin=_GRADIENT_MARGIN)
+        chunks = list(lazy_chunks)
+        value = exact_exposure(grid, chunks, weights)
 
         def vjp(cotangent: ArrayLike) -> Floats:
             given = np.atleast_2d(np.asarray(cotangent, dtype=np.float64))
             if given.shape != self._scores.shape:
                 raise ValueError(f"the cotangent must have the scores' shape, got {np.shape(cotangent)}")
-            gradient = exact.exposure_gradient(grid, chunks, weights, given) / self.temperature
+            gradient = exposure_gradient(grid, chunks, weights, given) / self.temperature
             return self._as_given(gradient)
 
         return self._as_given(value), vjp
-
-    def exposure_vjp(
-        self, attention: AttentionLike, cotangent: ArrayLike, k: int | None = None, tolerance: float = 1e-9
-    ) -> Floats:
-        """Gradient of ``Σ_d cotangent_d · exposure_d`` by the scores; see `exposure_with_vjp`.
-
-        >>> PlackettLuce([0.0, 0.0]).exposure_vjp("reciprocal", [1.0, 0.0])
-        array([ 0.125, -0.125])
-        """
-        return self.exposure_with_vjp(attention, k, tolerance)[1](cotangent)
 
     def rank_probabilities(self, k: int | None = None, tolerance: float = 1e-9) -> Floats:
         """P(document at rank), ``(n, k)`` or ``(topics, n, k)``, each within ``tolerance`` of the truth.
 
         Rows sum to the probability of being in the top k; a rank that has a document sums to 1. Time is
-        O(nodes · n log n · k), with about 30 √k nodes. They are the propensities of "Sample-Free (Almost) Exact
-        Estimation of Plackett-Luce Propensities for Off-Policy Ranking" (ECIR 2026).
+        O(nodes · n log n · k), with about 30 √k nodes.
 
         >>> PlackettLuce([0.0, 0.0, 0.0]).rank_probabilities(k=2).round(9)
         array([[0.33333333, 0.33333333],
@@ -245,34 +232,39 @@ class PlackettLuce:
         k = self._ranks(k)
         _check_tolerance(tolerance)
         grid = lay_grid(self._scores, np.ones(min(k, self._scores.shape[1])), None, tolerance)
-        probabilities = exact.rank_probabilities(grid, k)
-        return probabilities[0] if self._one_topic else probabilities
+        return self._as_given(exact_rank_probabilities(grid, k))
 
-    def _ringing(
+    def _quadrature(
         self, model: Attention, k: int, tolerance: float, margin: float = 1.0
     ) -> tuple[Floats, Grid, Iterator[Chunk]]:
-        """Weights of the ranks, the quadrature nodes for them, and what happens there."""
+        """Weights of the ranks, the quadrature nodes, and the arrival probabilities there."""
         if model.looks_at_grades:
             raise ValueError(
-                f"the attention {model} depends on the grades ranked above a document, so that exposure is "
-                "no function of the document's rank alone and cannot be integrated exactly: use method='mc'"
+                f"the attention {model} depends on the grades ranked above a document, so its exposure cannot be "
+                "integrated exactly: use method='mc'"
             )
         _check_tolerance(tolerance)
         weights = model.weights(min(k, self._scores.shape[1]))
         allowed = tolerance / margin
         if model.monotone_from != 1:
             grid = lay_grid(self._scores, weights, model.monotone_from, allowed)
-            return weights, grid, ringing(grid)
+            return weights, grid, chunks_of(grid)
         grid = lay_grid(self._scores, weights, 1, (1.0 - _MIXTURE_SHARE) * allowed)
         mixture_for = partial(mixture_of, model, tolerance=_MIXTURE_SHARE * allowed)
-        return weights, grid, ringing(grid, mixture_for)
+        return weights, grid, chunks_of(grid, mixture_for)
 
     def _sampled_exposure(
         self, model: Attention, k: int, samples: int, rng: Randomness, grades: ArrayLike | None
     ) -> tuple[Floats, Floats]:
         if samples < 1:
             raise ValueError(f"exposure by sampling needs at least one sample, got {samples}")
-        given = self._grades(model, grades)
+        given = None
+        if model.looks_at_grades:
+            if grades is None:
+                raise ValueError(f"the attention {model} looks at grades: give them as grades=")
+            given = np.atleast_2d(np.asarray(grades, dtype=np.float64))
+            if given.shape != self._scores.shape:
+                raise ValueError(f"grades must have the scores' shape, got {np.shape(grades)}")
         value, se = np.zeros_like(self._scores), np.zeros_like(self._scores)
         for topic, generator in enumerate(topic_generators(rng, len(self._scores))):
             ranked = int(np.count_nonzero(self._scores[topic] > -np.inf))
@@ -280,16 +272,6 @@ class PlackettLuce:
             weights = model.weights_given(rankings if given is None else given[topic][rankings])
             value[topic], se[topic] = _mean_and_se(rankings, weights, self._scores.shape[1])
         return value, se
-
-    def _grades(self, model: Attention, grades: ArrayLike | None) -> Floats | None:
-        if not model.looks_at_grades:
-            return None
-        if grades is None:
-            raise ValueError(f"the attention {model} looks at grades: give them as grades=")
-        given = np.atleast_2d(np.asarray(grades, dtype=np.float64))
-        if given.shape != self._scores.shape:
-            raise ValueError(f"grades must have the scores' shape, got {np.shape(grades)}")
-        return given
 
     def _ranks(self, k: int | None) -> int:
         if k is None:
@@ -323,7 +305,7 @@ def _mean_and_se(rankings: Ints, weights: Floats, n: int) -> tuple[Floats, Float
 def _log_prob(scores: Floats, rankings: Ints) -> Floats:
     """Log-probability of ``rankings`` (rows, k) under ``scores`` (rows, n)."""
     rows, n = scores.shape
-    left = np.full((rows, n + 1), -np.inf)  # the last column is what −1 points at
+    left = np.full((rows, n + 1), -np.inf)  # −1 refers to the last column
     left[:, :n] = scores
     ranked = np.take_along_axis(left, rankings, axis=1)
     np.put_along_axis(left, rankings, -np.inf, axis=1)
@@ -331,8 +313,8 @@ def _log_prob(scores: Floats, rankings: Ints) -> Floats:
     impossible = np.any((in_order[:, 1:] == in_order[:, :-1]) & (in_order[:, 1:] >= 0), axis=1)
     impossible |= np.any((ranked == -np.inf) & (rankings >= 0), axis=1)
 
-    # The log of the weight left is kept as a score plus a remainder, and only scores are subtracted from
-    # scores: the remainder survives, however large they are.
+    # The log of the remaining weight is kept as a score plus a remainder, and scores are only subtracted from
+    # scores: the remainder keeps its precision, however large they are.
     score = np.max(left, axis=1)
     score[score == -np.inf] = 0.0
     log_prob = np.zeros(rows)

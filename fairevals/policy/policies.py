@@ -1,4 +1,4 @@
-"""The three policies a run can be, over blocks of topics: one ranking, sampled rankings, Plackett-Luce."""
+"""The three policies that a run can be: one ranking, sampled rankings, Plackett-Luce; over blocks of topics."""
 
 from __future__ import annotations
 
@@ -11,22 +11,21 @@ import numpy as np
 
 from fairevals.attention import Attention
 from fairevals.collection.blocks import Block
-from fairevals.policy.estimate import Estimate
-from fairevals.policy.plackett_luce import PlackettLuce
+from fairevals.policy.plackett_luce import Estimate, PlackettLuce
 from fairevals.typing import Floats, Ints
 
-TOLERANCE = 1e-12
-"""Of exact exposure: far below what is printed, so that a perfect nDCG does not read 1.0000000001."""
-BATCHES = 20
-"""Into how many batches samples are cut for the jackknife."""
+EXPOSURE_TOLERANCE = 1e-12
+"""Of exact exposure: far below the printed digits, so that a perfect nDCG does not read 1.0000000001."""
+JACKKNIFE_BATCHES = 20
+"""The number of batches into which samples are divided for the jackknife."""
 
 
 @dataclass(frozen=True)
 class Exposure:
     """Expected exposure of each document, (topics, documents).
 
-    Where it was sampled, `left_out` is (batches, topics, documents): the same without each batch of samples, from
-    which the standard error of any function of it follows (the jackknife).
+    If it was sampled, `left_out` is (batches, topics, documents): the exposure without each batch of samples. The
+    standard error of any function of the exposure follows from it (see `jackknife`).
     """
 
     value: Floats
@@ -34,7 +33,7 @@ class Exposure:
 
 
 def generator(seed: int, run: str, topic: str) -> np.random.Generator:
-    """Random numbers keyed by (seed, run, topic), so that no cut of the work changes them."""
+    """Random numbers keyed by (seed, run, topic), so that they do not depend on how the work is divided."""
     digest = hashlib.blake2b(f"{run}\0{topic}".encode(), digest_size=8).digest()
     return np.random.default_rng([seed, int.from_bytes(digest, "little")])
 
@@ -42,19 +41,19 @@ def generator(seed: int, run: str, topic: str) -> np.random.Generator:
 def exposure_of_rankings(order: Ints, weights: Floats, documents: int) -> Floats:
     """Mean attention of each document over sampled rankings.
 
-    `order` is (topics, samples, ranks) with −1 for nothing, `weights` broadcasts to it; a sample without any
-    document does not count. The result is (topics, documents).
+    `order` is (topics, samples, ranks) of document numbers, −1 for an empty rank; `weights` broadcasts to it.
+    Samples without any document are ignored. The result is (topics, documents).
 
     >>> exposure_of_rankings(np.array([[[0, 1], [1, 0]]]), np.array([1.0, 0.5]), 3)
     array([[0.75, 0.75, 0.  ]])
     """
     topics = order.shape[0]
-    there = order >= 0
+    filled = order >= 0
     flat = np.arange(topics)[:, None, None] * documents + order
     total = np.bincount(
-        flat[there], weights=np.broadcast_to(weights, order.shape)[there], minlength=topics * documents
+        flat[filled], weights=np.broadcast_to(weights, order.shape)[filled], minlength=topics * documents
     ).reshape(topics, documents)
-    count = there.any(axis=2).sum(axis=1)
+    count = filled.any(axis=2).sum(axis=1)
     mean: Floats = total / np.maximum(count, 1)[:, None]
     return mean
 
@@ -64,12 +63,10 @@ class Policy(ABC):
 
     sampled: ClassVar[bool] = False
     """Whether `rankings` are drawn, so that a mean over them has a standard error."""
-    by_samples: ClassVar[bool] = False
-    """Whether the run's file has several rankings a topic."""
 
     @abstractmethod
     def rankings(self, block: Block, depth: int | None) -> Ints:
-        """(topics, samples, ranks) of cell numbers, −1 for nothing."""
+        """(topics, samples, ranks) of document numbers within the block, −1 for an empty rank."""
 
     def exposure(self, block: Block, attention: Attention, cutoff: int | None) -> Exposure:
         """Expected attention of every document of the block."""
@@ -80,7 +77,7 @@ class Policy(ABC):
         if not self.sampled:
             return Exposure(value)
         weights = np.broadcast_to(weights, order.shape)
-        batch = np.arange(order.shape[1]) % min(BATCHES, order.shape[1])
+        batch = np.arange(order.shape[1]) % min(JACKKNIFE_BATCHES, order.shape[1])
         left_out = [
             exposure_of_rankings(order[:, batch != b], weights[:, batch != b], documents)
             for b in range(batch.max() + 1)
@@ -103,9 +100,7 @@ class OneRanking(Policy):
 
 
 class SampledRankings(Policy):
-    """The rankings in the file, each as likely as the others: they are the policy, so their mean is exact."""
-
-    by_samples = True
+    """The rankings in the file, all equally likely: they are the policy, so their mean is exact."""
 
     def rankings(self, block: Block, depth: int | None) -> Ints:
         """(topics, samples, ranks); topics may have different numbers of samples."""
@@ -129,25 +124,25 @@ class PlackettLuceRun(Policy):
         return PlackettLuce(block.scores, temperature=self.temperature)
 
     def rankings(self, block: Block, depth: int | None) -> Ints:
-        """(topics, samples, ranks), drawn."""
-        most = int(block.retrieved.max(initial=0))
-        k = most if depth is None else min(depth, most)
+        """(topics, samples, ranks), drawn at random."""
+        longest = int(block.retrieved.max(initial=0))
+        k = longest if depth is None else min(depth, longest)
         if k == 0:
             return np.full((len(block.topics), self.samples, 0), -1, dtype=np.int64)
         generators = [generator(self.seed, self.run, topic) for topic in block.topics]
         return self.policy(block).sample(self.samples, k=k, rng=generators)
 
     def exposure(self, block: Block, attention: Attention, cutoff: int | None) -> Exposure:
-        """Exact, but where attention looks at grades: then from samples."""
+        """Exact, except where attention looks at grades: then from samples."""
         if attention.looks_at_grades:
             return super().exposure(block, attention, cutoff)
         if block.row.shape[1] == 0:
             return Exposure(np.zeros(block.row.shape))
-        return Exposure(self.policy(block).exposure(attention, k=cutoff, tolerance=TOLERANCE).value)
+        return Exposure(self.policy(block).exposure(attention, k=cutoff, tolerance=EXPOSURE_TOLERANCE).value)
 
 
 def jackknife(value: Floats, left_out: Floats) -> Estimate:
-    """A value with the standard error that follows from the values without each batch.
+    """A value with its standard error from the values without each batch.
 
     se² = (B−1)/B · Σ_b (θ_(b) − mean θ_(·))², over the first axis of `left_out`.
     """

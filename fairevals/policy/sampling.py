@@ -10,21 +10,19 @@ from numpy.typing import NDArray
 
 from fairevals.typing import Floats, Ints
 
-__all__ = ["Randomness", "sample_topic", "topic_generators"]
-
 Randomness: TypeAlias = int | np.random.Generator | Sequence[np.random.Generator]
 
-_BUDGET = 1 << 18  # keys drawn at a time: they stay in the processor's cache
+_KEYS_AT_ONCE = 1 << 18  # so that they stay in the processor's cache
 _WIDEST = 600.0  # e^600 times an exponential number is still finite
 _CERTAIN_GAP = 64.0
-_SHORT = 48  # rows up to this long are sorted, longer ones partitioned first
-_MANY = 8  # documents per rank, from which on few of them are drawn
+_SHORT = 48  # rows up to this length are sorted, longer ones partitioned first
+_MANY = 8  # documents per rank from which on they are drawn one by one
 
 
 def topic_generators(rng: Randomness, topics: int) -> list[np.random.Generator]:
-    """One generator per topic: from a seed the one keyed by (seed, topic), or those given.
+    """One generator per topic: the given ones, or from a seed those keyed by (seed, topic).
 
-    A single generator serves all topics in turn, so what a topic gets depends on the topics before it.
+    A single generator serves all topics in turn, so the draws of a topic depend on the topics before it.
 
     >>> same = np.random.default_rng([7, 1]).random()
     >>> topic_generators(7, 2)[1].random() == same
@@ -46,8 +44,8 @@ def sample_topic(scores: Floats, samples: int, k: int, rng: np.random.Generator)
     """Rankings (samples, k) of one topic's documents; −1 where fewer than k can be ranked.
 
     Each document draws a key, an exponential time of rate ``e^s``; the k earliest, in order, are the ranking
-    (the exponential form of the Gumbel top-k trick, Kool et al. 2020). Where k is far below the number of
-    documents they are drawn one by one instead. Documents at −inf take no part, so that padding changes no
+    (the exponential form of the Gumbel top-k trick, Kool et al. 2020). If k is far below the number of
+    documents, they are drawn one by one instead. Documents at −inf draw nothing, so padding changes no
     ranking.
 
     >>> sample_topic(np.array([0.0, -np.inf, 900.0]), 2, 3, np.random.default_rng(0))
@@ -63,18 +61,18 @@ def sample_topic(scores: Floats, samples: int, k: int, rng: np.random.Generator)
     behind = _behind_first(scores[documents])
     weights = np.exp(-behind)
     if n >= _MANY * shown and 2.0 * np.sort(weights)[n - shown + 1 :].sum() <= weights.sum():
-        found = _with_replacement(weights, samples, shown, rng)
+        drawn = _with_replacement(weights, samples, shown, rng)
     else:
-        found = _by_sorting(behind, samples, shown, rng)
-    rankings[:, :shown] = documents[found]
+        drawn = _by_sorting(behind, samples, shown, rng)
+    rankings[:, :shown] = documents[drawn]
     return rankings
 
 
 def _by_sorting(behind: Floats, samples: int, k: int, rng: np.random.Generator) -> Ints:
-    """Draw every document's time, or where e^behind overflows its logarithm, and sort."""
+    """Draw every document's time (or its logarithm, where e^behind would overflow) and sort."""
     narrow = behind.max() <= _WIDEST
     slowness = np.exp(behind) if narrow else behind
-    found = np.empty((samples, k), dtype=np.int64)
+    rankings = np.empty((samples, k), dtype=np.int64)
     for rows in _pieces(samples, len(behind)):
         keys = rng.standard_exponential((rows.stop - rows.start, len(behind)))
         if narrow:
@@ -83,14 +81,14 @@ def _by_sorting(behind: Floats, samples: int, k: int, rng: np.random.Generator) 
             with np.errstate(divide="ignore"):
                 np.log(keys, out=keys)
             keys += slowness
-        found[rows] = _smallest(keys, k)
-    return found
+        rankings[rows] = _smallest(keys, k)
+    return rankings
 
 
 def _with_replacement(weights: Floats, samples: int, k: int, rng: np.random.Generator) -> Ints:
-    """Draw documents with replacement and skip those drawn before: the urn of Plackett and Luce itself.
+    """Draw documents with replacement and skip those drawn before, as Plackett-Luce is defined.
 
-    Quick where no k − 1 documents hold more than half of the weight, so that most draws are new.
+    Fast where no k − 1 documents have more than half of the weight, so that most draws are new.
     """
     cumulative = np.cumsum(weights)
     width = k + k // 4 + 4
@@ -100,7 +98,7 @@ def _with_replacement(weights: Floats, samples: int, k: int, rng: np.random.Gene
         drawn: Ints = np.minimum(places, len(weights) - 1)
         return drawn
 
-    found = np.empty((samples, k), dtype=np.int64)
+    rankings = np.empty((samples, k), dtype=np.int64)
     for rows in _pieces(samples, width):
         unfinished = np.arange(rows.start, rows.stop)
         drawn = draws(len(unfinished))
@@ -109,16 +107,16 @@ def _with_replacement(weights: Floats, samples: int, k: int, rng: np.random.Gene
             rank = np.cumsum(new, axis=1)
             done = rank[:, -1] >= k
             shown = new & (rank <= k) & done[:, np.newaxis]
-            found[unfinished[done]] = drawn[shown].reshape(-1, k)
+            rankings[unfinished[done]] = drawn[shown].reshape(-1, k)
             if done.all():
                 break
             unfinished, drawn = unfinished[~done], drawn[~done]
             drawn = np.concatenate([drawn, draws(len(drawn))], axis=1)
-    return found
+    return rankings
 
 
 def _first_occurrences(rows: Ints) -> NDArray[np.bool_]:
-    """Where a number stands in its row for the first time."""
+    """Whether each number occurs in its row for the first time."""
     order = np.argsort(rows, axis=1, kind="stable")
     ordered = np.take_along_axis(rows, order, axis=1)
     first = np.ones(rows.shape, dtype=bool)
@@ -127,16 +125,16 @@ def _first_occurrences(rows: Ints) -> NDArray[np.bool_]:
 
 
 def _pieces(samples: int, n: int) -> Iterator[slice]:
-    at_once = max(1, _BUDGET // n)
+    at_once = max(1, _KEYS_AT_ONCE // n)
     for start in range(0, samples, at_once):
         yield slice(start, min(start + at_once, samples))
 
 
 def _behind_first(scores: Floats) -> Floats:
-    """How far each score lies below the highest, gaps between neighbours counting for 64 at most.
+    """How far each score lies below the highest, with gaps between neighbours of at most 64.
 
-    An order across a gap of 64 is wrong once in e^64 (6e27) draws; beyond, the distances would only swallow
-    the random part of the keys of the documents below the gap.
+    The order across a gap of 64 is reversed once in e^64 (6e27) draws. Wider gaps would only cost the keys of
+    the documents below them their random part, by rounding.
     """
     with np.errstate(over="ignore"):
         behind: Floats = scores.max() - scores
@@ -152,6 +150,6 @@ def _smallest(keys: Floats, k: int) -> Ints:
     """Indices of the k smallest keys of each row, smallest first."""
     if keys.shape[1] <= max(2 * k, _SHORT):
         return np.argsort(keys, axis=1)[:, :k]
-    found = np.argpartition(keys, k - 1, axis=1)[:, :k]
-    order = np.argsort(np.take_along_axis(keys, found, axis=1), axis=1)
-    return np.take_along_axis(found, order, axis=1)
+    top = np.argpartition(keys, k - 1, axis=1)[:, :k]
+    order = np.argsort(np.take_along_axis(keys, top, axis=1), axis=1)
+    return np.take_along_axis(top, order, axis=1)

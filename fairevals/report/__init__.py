@@ -1,1 +1,1 @@
-"""What people look at: figures, tables and the page."""
+"""The report of a task: what is computed (`gather`), drawn (`pictures`) and written (`write`)."""

@@ -1,120 +1,201 @@
-"""The leaderboard of a report: means with intervals, significance groups, sampling error, undefined topics."""
+"""The leaderboard of a report: means with intervals and letters, which runs are best, and the Pareto front."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Set
 from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
 
-from fairevals.evaluation.leaderboard import best_of
+import numpy as np
+
+from fairevals.evaluation import Collection, Plan, with_components
+from fairevals.evaluation.leaderboard import best_of, ranking_of_runs
 from fairevals.evaluation.scores import Scores
-from fairevals.measures import Measure
-from fairevals.statistics import RunGroups, mean_interval, significance_groups
+from fairevals.measures import CompositeMeasure, ExposureMeasure, Measure, parse_measure
+from fairevals.measures.base import NEUTRAL
+from fairevals.report.html import DECIMALS
+from fairevals.statistics import RunGroups, mean_interval, significance_groups, tukey_family
+from fairevals.typing import Bools, Floats
 
-WORK = 60_000_000
-"""How many values are permuted for all measures together, at most."""
-RESAMPLES = (1_000, 10_000)
+UTILITY, FAIRNESS, BOTH, OTHER = "utility", "fairness", "both", "other"
+_ROLES = {"GFR": BOTH, "EE_R": UTILITY}
+"""Measures whose class does not tell: GFR combines both, EE_R is the relevance part of expected exposure."""
+
+PERMUTED_VALUES = 60_000_000
+"""The most values that are permuted for all measures together."""
+PERMUTATIONS = (1_000, 10_000)
 """The fewest and the most permutations."""
-PLACES = 4
+
+
+def role(measure: Measure) -> str:
+    """What a measure is about: utility, fairness, both in one number, or "other" for a count without direction.
+
+    >>> [role(parse_measure(name)) for name in ("nDCG@10", "D_ind", "M1(attr='A')", "GF(attr='A')")]
+    ['utility', 'fairness', 'both', 'fairness']
+    """
+    if measure.direction == NEUTRAL:
+        return OTHER
+    if measure.name in _ROLES:
+        return _ROLES[measure.name]
+    if isinstance(measure, CompositeMeasure):
+        return BOTH
+    fair = isinstance(measure, ExposureMeasure) or measure.attributes != "none"
+    return FAIRNESS if fair else UTILITY
+
+
+def with_both_sides(plan: Plan, collection: Collection, *, given: bool) -> Plan:
+    """The plan with the measures that a figure of utility against fairness still needs.
+
+    Without a measure of fairness alone, the parts of composite measures are added. If there is still none and the
+    measures are the task's own (not `given` by the user), AWRF of every attribute is added.
+    """
+
+    def has(wanted: str) -> bool:
+        return any(role(measure) == wanted for measure in plan.measures)
+
+    if has(FAIRNESS) and has(UTILITY):
+        return plan
+    parts = with_components(plan, collection).measures
+    plan = Plan.of(collection, [*plan.measures, *parts], plan.policy)
+    if has(FAIRNESS) or given:
+        return plan
+    shares = [parse_measure(f"AWRF(attr={name!r})") for name in collection.attribute_names]
+    return Plan.of(collection, [*plan.measures, *shares], plan.policy)
+
+
+def pareto(costs: Floats) -> Bools:
+    """Which rows of (points, criteria) no other row beats: as small everywhere, and smaller somewhere.
+
+    A row with a NaN is never on the front and beats no other row.
+
+    >>> pareto(np.array([[0.1, 0.9], [0.5, 0.5], [0.6, 0.6], [0.9, np.nan]]))
+    array([ True,  True, False, False])
+    """
+    known: Bools = np.asarray(~np.isnan(costs).any(axis=1))
+    filled = np.where(known[:, None], costs, np.inf)
+    as_small = (filled[:, None, :] <= filled[None, :, :]).all(axis=2)
+    smaller = (filled[:, None, :] < filled[None, :, :]).any(axis=2)
+    beaten = (as_small & smaller & known[:, None]).any(axis=0)
+    front: Bools = known & ~beaten
+    return front
 
 
 @dataclass(frozen=True)
-class Entry:
-    """A run's mean on a measure; numbers are NaN where there are none."""
+class BoardEntry:
+    """The mean of one run on one measure; a number is NaN where it is undefined."""
 
     value: float
     cost: float
-    """Smaller is better, whatever the measure."""
+    """Smaller is better, whatever the measure's direction."""
     low: float
     high: float
     letters: str
+    """Empty for a run outside the family that letters are computed for."""
     topics: int
     undefined: int
     topic_se: float
-    """The standard error from which topics there are."""
+    """The part of the standard error that comes from the choice of topics."""
     sampling_se: float
-    """The standard error from drawing rankings; NaN where the value is exact."""
+    """The part that comes from drawing rankings; NaN where the value is exact."""
     notable: bool
-    """Whether that is not negligible beside the whole."""
+    """Whether the sampling part is too large to be neglected."""
+    incomplete: bool
+    """Whether the run lacks a value on a topic where another run has one."""
     best: bool
 
 
 @dataclass(frozen=True)
 class Board:
-    """A row a run in the order of the scores, a column a measure."""
+    """One row of entries per run in the order of the scores, one column per measure."""
 
-    runs: tuple[str, ...]
-    measures: tuple[Measure, ...]
-    entries: tuple[tuple[Entry, ...], ...]
-    order: tuple[int, ...]
-    """The runs, best first by the first measure."""
+    scores: Scores
+    entries: tuple[tuple[BoardEntry, ...], ...]
     resamples: int
     alpha: float
-    level: float
     groups: tuple[RunGroups, ...]
-    """Significance groups of each measure; empty where there is only one run."""
+    """The letters of each measure, with the family of runs that they are for."""
 
-    def cost(self, run: int, measure: int) -> float:
-        """Smaller is better; infinite where there is no value."""
-        found = self.entries[run][measure].cost
-        return math.inf if math.isnan(found) else found
+    @cached_property
+    def order(self) -> list[int]:
+        """The runs, best first by the first measure, incomplete ones last."""
+        return ranking_of_runs(self.scores)
 
-    def ranked(self, measure: int) -> list[int]:
-        """The runs, best first by a measure."""
-        return sorted(range(len(self.runs)), key=lambda r: (self.cost(r, measure), self.runs[r]))
+    def winner(self, measure: int) -> int | None:
+        """The best run by a measure; None where no complete run has a value, or the measure has no direction."""
+        first = ranking_of_runs(self.scores, measure)[0]
+        entry = self.entries[first][measure]
+        return None if entry.incomplete or math.isnan(entry.cost) else first
+
+    def column(self, measure: int, field: str) -> Floats:
+        """One number of every run on a measure, as an array."""
+        return np.array([getattr(row[measure], field) for row in self.entries], dtype=np.float64)
+
+    def front(self, across: int, up: int) -> list[int]:
+        """The runs on the Pareto front of two measures. A run that is incomplete on either is never on it."""
+        costs = np.stack([self.column(m, "cost") for m in (across, up)], axis=1)
+        lacks = self.column(across, "incomplete") + self.column(up, "incomplete") > 0
+        return [int(r) for r in np.flatnonzero(pareto(np.where(lacks[:, None], np.nan, costs)))]
+
+    def any(self, field: str) -> bool:
+        """Whether a flag of any entry is set."""
+        return any(getattr(entry, field) for row in self.entries for entry in row)
+
+    @property
+    def notes(self) -> list[str]:
+        """Which family of runs the letters are for: one line for all measures, or one for each that differs."""
+        return list(dict.fromkeys(group.note for group in self.groups))
 
     @property
     def sampled(self) -> bool:
-        """Whether any value rests on drawn rankings."""
-        return any(not math.isnan(e.sampling_se) for row in self.entries for e in row)
+        """Whether any value comes from drawn rankings."""
+        return any(not math.isnan(entry.sampling_se) for row in self.entries for entry in row)
 
 
-def resamples_for(scores: Scores) -> int:
-    """How many permutations Tukey's test gets: as many as are quick, within `RESAMPLES`."""
-    least, most = RESAMPLES
-    return max(least, min(most, WORK // max(1, scores.values.size)))
+def board(
+    scores: Scores,
+    *,
+    baseline: int | None = None,
+    references: Set[int] = frozenset(),
+    seed: int = 0,
+    alpha: float = 0.05,
+) -> Board:
+    """Means, t intervals over topics, and letters by randomised Tukey HSD.
 
-
-def board(scores: Scores, *, seed: int = 0, alpha: float = 0.05) -> Board:
-    """Means, 95 % t intervals over topics, and letters by randomised Tukey HSD."""
-    level = 1 - alpha
-    resamples = resamples_for(scores)
-    measures = range(len(scores.measures))
-    groups: tuple[RunGroups, ...] = ()
-    if len(scores.runs) > 1:
-        groups = tuple(
-            significance_groups(scores, m, alpha=alpha, resamples=resamples, seed=seed) for m in measures
+    Letters are for the runs that are neither baseline nor reference, by status or as named here.
+    """
+    runs, measures = range(len(scores.runs)), range(len(scores.measures))
+    fewest, most = PERMUTATIONS
+    resamples = max(fewest, min(most, PERMUTED_VALUES // max(1, scores.values.size)))
+    test: Any = {"alpha": alpha, "resamples": resamples, "seed": seed}
+    families = [tukey_family(scores, m, baseline=baseline, references=references) for m in measures]
+    groups = tuple(significance_groups(scores, m, families[m], **test) for m in measures)
+    columns: list[list[BoardEntry]] = []
+    for m in measures:
+        direction, incomplete = scores.measures[m].direction, scores.incomplete[:, m].tolist()
+        means = [mean_interval(scores, r, m, 1 - alpha) for r in runs]
+        best = best_of(
+            [mean.value for mean in means], direction, DECIMALS, [not lacks for lacks in incomplete]
         )
-    found = [[_entry(scores, r, m, level, groups) for m in measures] for r in range(len(scores.runs))]
-    marked = [
-        best_of([row[m].value for row in found], scores.measures[m].direction, PLACES) for m in measures
-    ]
-    entries = tuple(
-        tuple(_with_best(entry, marked[m][r]) for m, entry in enumerate(row)) for r, row in enumerate(found)
-    )
-    empty = Board(scores.runs, scores.measures, entries, (), resamples, alpha, level, groups)
-    return Board(
-        scores.runs, scores.measures, entries, tuple(empty.ranked(0)), resamples, alpha, level, groups
-    )
-
-
-def _entry(scores: Scores, r: int, m: int, level: float, groups: tuple[RunGroups, ...]) -> Entry:
-    mean = mean_interval(scores, r, m, level)
-    return Entry(
-        value=mean.value,
-        cost=float(scores.measures[m].direction.cost(mean.value)),
-        low=mean.low,
-        high=mean.high,
-        letters=groups[m].letters[r] if groups else "",
-        topics=mean.topics,
-        undefined=len(mean.undefined),
-        topic_se=mean.spread.topics,
-        sampling_se=mean.spread.sampling,
-        notable=mean.spread.notable,
-        best=False,
-    )
-
-
-def _with_best(entry: Entry, best: bool) -> Entry:
-    from dataclasses import replace
-
-    return replace(entry, best=best)
+        columns.append(
+            [
+                BoardEntry(
+                    value=mean.value,
+                    cost=float(direction.cost(mean.value)),
+                    low=mean.low,
+                    high=mean.high,
+                    letters=groups[m].letters[r],
+                    topics=mean.topics,
+                    undefined=len(mean.undefined),
+                    topic_se=mean.spread.topics,
+                    sampling_se=mean.spread.sampling,
+                    notable=mean.spread.notable,
+                    incomplete=incomplete[r],
+                    best=best[r],
+                )
+                for r, mean in enumerate(means)
+            ]
+        )
+    entries = tuple(zip(*columns, strict=True))
+    return Board(scores, entries, resamples, alpha, groups)

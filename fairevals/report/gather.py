@@ -2,29 +2,25 @@
 
 from __future__ import annotations
 
+import math
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from fairevals.collection.blocks import Requirements
 from fairevals.errors import escape, pluralize
 from fairevals.evaluation import Collection, Plan, load, score
 from fairevals.evaluation.scores import Scores
 from fairevals.io.streams import reads_once
-from fairevals.report.board import Board, board
-from fairevals.report.groups import Distribution, distribution
-from fairevals.report.merits import Merits, exposure_by_merit
-from fairevals.report.roles import BOTH, FAIRNESS, UTILITY, role, with_both_sides
+from fairevals.report.board import BOTH, FAIRNESS, UTILITY, Board, board, role, with_both_sides
+from fairevals.report.groups import Distribution, Merits, run_details
 from fairevals.report.sources import FileInfo, files_of, versions
 from fairevals.report.style import labels
-from fairevals.report.tradeoff import pareto
-from fairevals.report.trained import TrainingSummary, read_summaries
+from fairevals.report.training import TrainingSummary, read_summaries
 from fairevals.statistics import (
-    NEGLIGIBLE,
     Comparisons,
     Paired,
     RankCorrelations,
@@ -33,26 +29,28 @@ from fairevals.statistics import (
     rank_correlations,
     remarks,
 )
-from fairevals.statistics.pairing import run_number
+from fairevals.statistics.pairing import NEGLIGIBLE, abridged, run_number
+from fairevals.typing import Floats
 
 PANELS = 6
-"""So many runs have their distributions and exposures drawn."""
-MOST_ATTRIBUTES = 12
+"""Distributions and exposures are drawn for so many runs."""
+MAX_ATTRIBUTES = 12
 DEPTH = 20
 """Distributions are drawn along so many ranks, unless the task has a cutoff."""
 
 
 @dataclass(frozen=True)
 class ReportOptions:
-    """What a report is to be about, beside the runs."""
+    """What a report is about, apart from the runs."""
 
     baseline: int | str | None = None
-    """A run's place or tag; the first run unless told."""
+    """A run's place or tag; default: the first run."""
     references: tuple[int | str, ...] = ()
-    """Runs that are reference policies, by place or tag."""
+    """Runs that are reference policies, by place or tag, in addition to those with that status."""
     test: str = "ttest"
     correction: str | None = None
     trained: tuple[Path, ...] = ()
+    """Output folders of training."""
 
 
 @dataclass(frozen=True)
@@ -62,7 +60,7 @@ class Report:
     collection: Collection
     plan: Plan
     asked: int
-    """The first so many measures were asked for; the rest was added to have both sides."""
+    """How many measures were asked for; those after them were added to show utility and fairness."""
     scores: Scores
     board: Board
     baseline: int
@@ -71,18 +69,18 @@ class Report:
     comparisons: Comparisons | None
     correlations: RankCorrelations | None
     across: int | None
-    """The measure of usefulness that the trade-off is drawn with, if there is one."""
+    """The utility measure of the trade-off, if there is one."""
     up: tuple[int, ...]
-    """The measures of fairness that it is drawn with."""
-    panels: tuple[int, ...]
-    """The runs whose distributions and exposures are drawn."""
-    distributions: tuple[tuple[Distribution, ...], ...]
-    """For each attribute."""
-    merits: tuple[Merits, ...]
+    """The fairness measures of the trade-off."""
     trained: TrainingSummary | None
     files: tuple[FileInfo, ...]
     versions: dict[str, str]
-    remarks: tuple[str, ...]
+    panels: tuple[int, ...] = ()
+    """The runs whose distributions and exposures are drawn."""
+    distributions: tuple[tuple[Distribution, ...], ...] = ()
+    """For each attribute, one per run of `panels`."""
+    merits: tuple[Merits, ...] = ()
+    remarks: tuple[str, ...] = ()
 
     @property
     def title(self) -> str:
@@ -95,97 +93,117 @@ class Report:
         return replace(scores, measures=scores.measures[:n], values=scores.values[:, :n], se=scores.se[:, :n])
 
     def focus(self) -> Paired | None:
-        """The difference that is looked at first: the best other run against the baseline, on the first measure."""
-        others = [r for r in self.board.ranked(0) if r != self.baseline]
+        """The difference shown first: the best other run against the baseline, on the first measure."""
+        others = [r for r in self.board.order if r != self.baseline]
         return pair(self.scores, 0, others[0], self.baseline) if others else None
 
-    def front(self, across: int, up: int) -> list[int]:
-        """The runs on the Pareto front of two measures."""
-        costs = np.array([[row[across].cost, row[up].cost] for row in self.board.entries])
-        return [int(r) for r in np.flatnonzero(pareto(costs))]
+    def badges(self, run: int) -> list[str]:
+        """What is shown beside a run's name: its role in the report, and its status where it is not official."""
+        several, status = len(self.scores.runs) > 1, self.scores.status(run)
+        shown = {"baseline": several and run == self.baseline, "reference": run in self.references}
+        return [name for name, show in (shown | {status: status != "official"}).items() if show]
+
+
+def drivers(paired: Paired, count: int = 8) -> list[dict[str, Any]]:
+    """The topics with the largest gains or losses, with the mean gain over the other topics as "without"."""
+    place = {topic: t for t, topic in enumerate(paired.topics)}
+    rows = []
+    for topic, gain in paired.driving(count):
+        t = place[topic]
+        rest = np.delete(paired.gains, t)
+        without = math.fsum(rest) / rest.size if rest.size else math.nan
+        values = {"value": float(paired.values[t]), "baseline": float(paired.baseline_values[t])}
+        rows.append({"topic": topic, **values, "gain": gain, "without": without})
+    return rows
+
+
+def tipping(gains: Floats) -> int | None:
+    """The smallest number of topics without which the mean gain would be 0 or change its sign; None where it is 0.
+
+    >>> tipping(np.array([0.5, 0.1, -0.2, -0.1])), tipping(np.array([0.1, 0.1])), tipping(np.zeros(3))
+    (1, 2, None)
+    """
+    total = math.fsum(gains)
+    if not gains.size or total == 0:
+        return None
+    rest, count = abs(total), 0
+    for gain in sorted((gains * math.copysign(1.0, total)).tolist(), reverse=True):
+        if rest <= 1e-12 * abs(total) or gain <= 0:
+            break
+        rest, count = rest - gain, count + 1
+    return count
 
 
 def gather(
     runs: Sequence[Any],
     collection: Collection,
     plan: Plan,
-    wish: ReportOptions,
+    options: ReportOptions,
     *,
     given: bool = False,
     qrels: Any = None,
     jobs: int = 1,
     progress: Callable[[int, int], None] | None = None,
 ) -> Report:
-    """Score the runs and compute all that the report needs.
+    """Score the runs and compute everything that the report needs.
 
-    `given` says that the measures were asked for by name, so that none is added but the parts of composed ones;
-    `qrels` is the file, where it is not the task's.
+    `given` says that the user named the measures, so that only the parts of composite ones are added. `qrels` is the
+    file of judgements where it is not the task's.
     """
-    trained = read_summaries(wish.trained)  # a wrong file is told before the work
+    trained = read_summaries(options.trained)  # before the work: an invalid file should fail early
     collection = collection.with_attributes(_available(collection, plan))
     asked = len(plan.measures)
     plan = with_both_sides(plan, collection, given=given)
-    whole = replace(plan, requirements=Requirements(None, True, ()))
+    task, seed = collection.task, plan.policy.seed
     files = files_of(
-        collection.task,
-        qrels if qrels is not None else collection.task.qrels,
-        tuple(collection.attributes),
-        runs,
-        wish.trained,
+        task, qrels if qrels is not None else task.qrels, tuple(collection.attributes), runs, options.trained
     )
-    # What can be read only once is needed again for the figures.
+    # The figures read every run again: a pipe is kept in memory.
+    whole = Plan.reading(collection, plan.policy)
     runs = [load(run, collection, whole) if isinstance(run, str) and reads_once(run) else run for run in runs]
-    scores, said = _scored(runs, collection, plan, jobs, progress)
-    place = run_number(scores, 0 if wish.baseline is None else wish.baseline)
-    references = frozenset(run_number(scores, run) for run in wish.references)
-    seed = plan.policy.seed
-    found = board(scores, seed=seed)
-    several = len(scores.runs) > 1
-    comparisons = (
-        compare(
-            scores,
-            place,
-            test=wish.test,
-            correction=wish.correction,
-            seed=seed,
-            resamples=_resamples(wish, found),
-        )
-        if several
-        else None
-    )
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        scores = score(runs, collection, plan, jobs=jobs, progress=progress)
+    for warning in caught:  # shown as usual, and again among the remarks
+        warnings.warn_explicit(warning.message, warning.category, warning.filename, warning.lineno)
+    baseline = run_number(scores, 0 if options.baseline is None else options.baseline)
+    references = {run_number(scores, run) for run in options.references}
+    references |= {r for r in range(len(scores.runs)) if scores.status(r) == "reference"}
+    named = None if options.baseline is None else baseline  # the default one is a run like any other
+    means = board(scores, baseline=named, references=references, seed=seed)
+    comparisons = correlations = None
+    if len(scores.runs) > 1:
+        test: Any = {"test": options.test, "correction": options.correction, "seed": seed}
+        resamples = 10_000 if options.test == "bootstrap" else means.resamples
+        comparisons = compare(scores, baseline, resamples=resamples, **test)
+        correlations = rank_correlations(scores, seed=seed) if len(scores.measures) > 1 else None
     roles = [role(measure) for measure in scores.measures]
     across = roles.index(UTILITY) if UTILITY in roles else None
-    up = [m for m, kind in enumerate(roles) if kind == FAIRNESS]
-    up = up or [m for m, kind in enumerate(roles) if kind == BOTH]
-    up = up if across is not None else []
+    up = [m for m, kind in enumerate(roles) if kind == (FAIRNESS if FAIRNESS in roles else BOTH)]
     report = Report(
         collection=collection,
         plan=plan,
         asked=asked,
         scores=scores,
-        board=found,
-        baseline=place,
-        baseline_given=wish.baseline is not None,
-        references=references,
+        board=means,
+        baseline=baseline,
+        baseline_given=options.baseline is not None,
+        references=frozenset(references),
         comparisons=comparisons,
-        correlations=rank_correlations(scores, seed=seed) if several and len(scores.measures) > 1 else None,
+        correlations=correlations,
         across=across,
-        up=tuple(up),
-        panels=(),
-        distributions=(),
-        merits=(),
+        up=tuple(up) if across is not None else (),
         trained=trained,
         files=files,
         versions=versions(),
-        remarks=(),
     )
-    report = replace(report, panels=_panels(report))
-    report = _with_panels(report, runs, whole)
-    return replace(report, remarks=tuple(_remarks(report, said)))
+    report = _with_panels(report, runs)
+    lines = [*scores.notes, *(str(warning.message) for warning in caught), *_remarks(report)]
+    return replace(report, remarks=tuple(dict.fromkeys(lines)))
 
 
 def _available(collection: Collection, plan: Plan) -> list[str]:
-    """The attributes that can be shown: a task may declare one that has no memberships yet, if no measure needs it."""
+    """The attributes that can be shown. A task may declare one without memberships if no measure needs it."""
     specs = collection.task.attributes
     return [
         name
@@ -196,89 +214,63 @@ def _available(collection: Collection, plan: Plan) -> list[str]:
     ]
 
 
-def _resamples(wish: ReportOptions, found: Board) -> int:
-    return 10_000 if wish.test == "bootstrap" else found.resamples
-
-
-def _scored(
-    runs: Sequence[Any],
-    collection: Collection,
-    plan: Plan,
-    jobs: int,
-    progress: Callable[[int, int], None] | None,
-) -> tuple[Scores, list[str]]:
-    """The scores, and what was warned of while reading: it is told as always, and stands in the report too."""
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        scores = score(runs, collection, plan, jobs=jobs, progress=progress)
-    for warning in caught:
-        warnings.warn_explicit(warning.message, warning.category, warning.filename, warning.lineno)
-    return scores, list(dict.fromkeys(str(warning.message) for warning in caught))
-
-
-def _panels(report: Report) -> tuple[int, ...]:
-    """The runs worth a closer look: the baseline, the best of each kind, the front, references, then the next best."""
-    found = report.board
-    wanted = [report.baseline, found.order[0]]
+def _with_panels(report: Report, runs: Sequence[Any]) -> Report:
+    """With the details of the baseline, the best by each measure, the fronts, references, then the next best."""
+    order, collection, task = report.board.order, report.collection, report.collection.task
+    wanted = [report.baseline, order[0]]
     if report.across is not None:
-        wanted += [found.ranked(report.across)[0], *(found.ranked(m)[0] for m in report.up)]
-        for m in report.up:
-            wanted += report.front(report.across, m)
-    wanted += [*sorted(report.references), *found.order]
-    chosen = list(dict.fromkeys(wanted))[:PANELS]
-    return tuple(r for r in found.order if r in chosen)
-
-
-def _with_panels(report: Report, runs: Sequence[Any], whole: Plan) -> Report:
+        winners = [report.board.winner(m) for m in (report.across, *report.up)]
+        wanted += [r for r in winners if r is not None]
+        wanted += [r for m in report.up for r in report.board.front(report.across, m)]
+    chosen = list(dict.fromkeys([*wanted, *sorted(report.references), *order]))[:PANELS]
+    panels = tuple(r for r in order if r in chosen)
     names = labels(report.scores.runs, 28)
-    task = report.collection.task
-    collection = report.collection
-    attributes = list(collection.attributes)[:MOST_ATTRIBUTES]
-    shares: dict[str, list[Distribution]] = {name: [] for name in attributes}
-    merits = []
-    for r in report.panels:
-        run = load(runs[r], collection, whole)
-        policy = report.plan.policy
-        for name in attributes:
-            one = distribution(run, collection, name, depth=min(task.cutoff or DEPTH, 100), policy=policy)
-            shares[name].append(replace(one, run=names[r]))
-        merits.append(replace(exposure_by_merit(run, collection, policy, task.cutoff), run=names[r]))
-    kept = tuple(tuple(found) for found in shares.values() if any(one.topics for one in found))
-    return replace(report, distributions=kept, merits=tuple(merits))
+    details = [
+        run_details(
+            runs[r],
+            collection,
+            report.plan.policy,
+            name=names[r],
+            attributes=list(collection.attributes)[:MAX_ATTRIBUTES],
+            depth=min(task.cutoff or DEPTH, 100),
+            cutoff=task.cutoff,
+        )
+        for r in panels
+    ]
+    by_attribute = zip(*(distributions for distributions, _ in details), strict=True)
+    shown = tuple(column for column in by_attribute if any(one.topics for one in column))
+    return replace(report, panels=panels, distributions=shown, merits=tuple(merits for _, merits in details))
 
 
-def _remarks(report: Report, said: Sequence[str]) -> list[str]:
-    scores = report.scores
-    lines = [*scores.notes, *said]
+def _remarks(report: Report) -> Iterator[str]:
+    scores, means = report.scores, report.board
     for m, count in enumerate(scores.undefined().tolist()):
         if count and report.comparisons is None:  # else the comparisons tell it
-            lines.append(
-                f"{scores.measures[m]} is undefined on up to {count} of {pluralize(len(scores.topics), 'topic')}: "
-                "these are not in its mean"
-            )
+            topics = pluralize(len(scores.topics), "topic")
+            yield f"{scores.measures[m]} is undefined on up to {count} of {topics}: these are not in its mean"
     added = [str(measure) for measure in scores.measures[report.asked :]]
     if added:
-        lines.append(f"added, to show usefulness and fairness apart: {', '.join(added)}")
+        yield f"added, to show usefulness and fairness apart: {', '.join(added)}"
     noisy = [
         f"{scores.measures[m]} of {escape(scores.runs[r])}"
-        for r, row in enumerate(report.board.entries)
+        for r, row in enumerate(means.entries)
         for m, entry in enumerate(row)
         if entry.notable
     ]
     if noisy:
-        more = f" and {len(noisy) - 5} more" if len(noisy) > 5 else ""
-        lines.append(
-            f"error from sampling rankings above {100 * NEGLIGIBLE:g} % of the standard error of the mean "
-            f"(draw more with --samples): {', '.join(noisy[:5])}{more}"
-        )
+        share = f"{100 * NEGLIGIBLE:g} % of the standard error of the mean"
+        yield f"error from sampling rankings above {share} (draw more samples): {abridged(noisy, 5)}"
     if report.comparisons is not None:
-        lines += remarks(report.comparisons)
+        yield from remarks(report.comparisons)
+    for column in report.distributions:
+        for one in column:
+            if not one.topics:
+                what = f"shares of the groups of {escape(one.attribute)}"
+                yield f"{one.run}: {what} are undefined, because it ranks no document with a known group"
     if len(report.panels) < len(scores.runs):
-        lines.append(
-            f"distributions and exposure are drawn for {len(report.panels)} of "
-            f"{pluralize(len(scores.runs), 'run')}: the "
-            "baseline, the best by each measure, the Pareto front, then the next best"
+        yield (
+            f"distributions and exposure are drawn for {len(report.panels)} of {pluralize(len(scores.runs), 'run')}: "
+            "the baseline, the best by each measure, the Pareto front, then the next best"
         )
     if not report.baseline_given and len(scores.runs) > 1:
-        lines.append(f"the baseline is the first run given, {escape(scores.runs[report.baseline])}")
-    return list(dict.fromkeys(lines))
+        yield f"the baseline is the first run given, {escape(scores.runs[report.baseline])}"

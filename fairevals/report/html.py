@@ -1,18 +1,27 @@
-"""What the pages have in common: templates that escape whatever they are given, and a policy that loads nothing."""
+"""What all pages share: escaping templates, a content policy that loads nothing, and numbers as text."""
 
 from __future__ import annotations
 
 import base64
 import hashlib
+import math
+import re
 from importlib.resources import files
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from jinja2 import Environment
+    from markupsafe import Markup
+
+DECIMALS = 4
+"""Decimals of a value on a page."""
 
 
 def environment(*packages: str) -> Environment:
-    """Templates of packages, the first that has one of a name; what they are not given is an error."""
+    """Templates of the packages; where two have one of the same name, the first package wins.
+
+    Everything that a template prints is escaped, and a missing variable is an error.
+    """
     from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
 
     return Environment(
@@ -25,15 +34,57 @@ def environment(*packages: str) -> Environment:
 
 
 def own_text(name: str) -> str:
-    """The text of this package's style or script."""
+    """The text of one of this package's templates: the style or the script."""
     return (files("fairevals.report") / "templates" / name).read_text(encoding="utf-8")
 
 
 def content_policy(style: str, script: str | None = None) -> str:
-    """A Content-Security-Policy: nothing but this style and this script, and pictures that are in the page."""
+    """A Content-Security-Policy that allows only this style, this script and images inside the page."""
     scripts = f"script-src {_hash(script)}; " if script is not None else ""
     return f"default-src 'none'; style-src {_hash(style)}; {scripts}img-src data:; base-uri 'none'; form-action 'none'"
 
 
 def _hash(text: str) -> str:
     return "'sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode("ascii") + "'"
+
+
+def format_number(value: float | None, places: int = DECIMALS) -> str:
+    """A number with a typographic minus sign; a dash where it is undefined.
+
+    >>> format_number(-0.25, 2), format_number(float("nan")), format_number(-0.00001)
+    ('−0.25', '–', '0.0000')
+    """
+    if value is None or math.isnan(value):
+        return "–"
+    text = f"{value:.{places}f}"
+    return text.replace("-", "−") if float(text) else text.replace("-", "")
+
+
+def format_signed(value: float | None, places: int = DECIMALS) -> str:
+    """Like `format_number`, with a plus sign where the value is above 0.
+
+    >>> format_signed(0.25, 2), format_signed(-0.25, 2), format_signed(0.0, 2)
+    ('+0.25', '−0.25', '0.00')
+    """
+    text = format_number(value, places)
+    return text if value is None or math.isnan(value) or value <= 0 or not float(text) else f"+{text}"
+
+
+def format_p(p: float) -> str:
+    """A p-value, never printed as 0.
+
+    >>> format_p(0.00001), format_p(0.0312), format_p(float("nan"))
+    ('<0.001', '0.031', '–')
+    """
+    return "<0.001" if p < 0.001 else format_number(p, 3)
+
+
+def breakable(name: str) -> Markup:
+    """A measure's name that a browser may break before its parameters and its cutoff.
+
+    >>> breakable("GF(attr='<b>')@20")
+    Markup('GF<wbr>(attr=&#39;&lt;b&gt;&#39;)<wbr>@20')
+    """
+    from markupsafe import Markup
+
+    return Markup("<wbr>").join(part for part in re.split(r"(?=[(@])|(?<=,)", name) if part)

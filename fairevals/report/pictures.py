@@ -1,74 +1,69 @@
-"""The figures of a report, each with a text for those who do not see it."""
+"""The figures of a report as svg files, each with a text for readers who cannot see it."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from fairevals.errors import escape
 from fairevals.io.names import safe_name
-from fairevals.report.agreement import MOST, heat_map
+from fairevals.report import figures
 from fairevals.report.gather import Report
-from fairevals.report.groups import Distribution, along_ranks
-from fairevals.report.merits import ATTENTION, merits_figure
-from fairevals.report.style import labels, rendered
-from fairevals.report.topics import gains_figure
-from fairevals.report.tradeoff import Axis, Points, scatter
-from fairevals.report.trained import TrainingSummary, direction_of, lambda_figure, plane_figure
+from fairevals.report.groups import ATTENTION, Distribution
+from fairevals.report.style import figure_bytes, labels
+from fairevals.report.training import TrainingSummary, direction_of, lambda_figure, plane_figure
 
-MOST_PLANES = 6
+MAX_PLANES = 6
 
 
 @dataclass(frozen=True)
 class Picture:
-    """A figure: where it belongs on the page, its file name, and what it says."""
+    """A figure: its section on the page, its file, its alternative text and its caption."""
 
     section: str
     name: str
-    """File name below `figures/`, without its ending."""
+    """File name below `figures/`, without its suffix."""
     svg: bytes
     alt: str
     caption: str
 
 
-def pictures(report: Report) -> list[Picture]:
+def pictures(report: Report) -> Iterator[Picture]:
     """All figures, in the order of the page."""
-    return list(_pictures(report))
-
-
-def _pictures(report: Report) -> Iterator[Picture]:
     if report.across is not None and report.up:
-        yield _tradeoff(report, report.across)
+        yield _tradeoff(report, report.across, report.up[:MAX_PLANES])
     focus = report.focus()
     if focus is not None and focus.topics:
         run, baseline = labels([focus.run, focus.baseline], 40)
         yield Picture(
             "topics",
             "topics",
-            rendered(gains_figure(focus, run, baseline)),
-            f"Bars of the gain in {focus.measure} of {run} over {baseline}, a bar a topic: better on {focus.wins}, "
+            figure_bytes(figures.gains_figure(focus, run, baseline)),
+            f"Bars of the gain in {focus.measure} of {run} over {baseline}, one bar per topic: better on {focus.wins}, "
             f"the same on {focus.ties}, worse on {focus.losses} of {len(focus.topics)} topics.",
             f"Gain of {run} over {baseline} in {focus.measure}, topic by topic.",
         )
-    for number, found in enumerate(report.distributions, 1):
-        yield _ranks(number, [one for one in found if one.topics])
-    if report.merits:
+    for number, column in enumerate(report.distributions, 1):
+        yield _ranks(number, [one for one in column if one.topics])
+    merits = [one for one in report.merits if one.levels.size]
+    if merits:
         cutoff = report.collection.task.cutoff
         cut = f", first {cutoff} ranks" if cutoff else ""
+        by_run = []
+        for one in merits:
+            means = ", ".join(f"{value:.3f}" for value in one.mean)
+            by_run.append(
+                f"{one.run}: mean exposure {means} at merit {', '.join(f'{x:g}' for x in one.levels)}"
+            )
         yield Picture(
             "exposure",
             "exposure",
-            rendered(merits_figure(report.merits)),
-            f"Expected exposure of documents by their merit, for {len(report.merits)} runs: "
-            + "; ".join(
-                f"{one.run}: mean exposure {_listed(one.mean)} at merit {_listed(one.levels, 'g')}"
-                for one in report.merits
-            )
-            + ".",
-            f"Expected exposure of documents by their merit ({ATTENTION} attention{cut}, merit is the grade). Above "
-            "the dotted line a document has more than its share.",
+            figure_bytes(figures.merits_figure(merits)),
+            f"Expected exposure of documents by their merit, for {len(merits)} runs: {'; '.join(by_run)}.",
+            f"Expected exposure of documents by their merit ({ATTENTION} attention{cut}, merit is the grade). A "
+            "document above the dotted line has more than its share.",
         )
     if report.correlations is not None:
         names = labels(report.correlations.measures, 30)
@@ -78,102 +73,81 @@ def _pictures(report: Report) -> Iterator[Picture]:
         yield Picture(
             "agreement",
             "agreement",
-            rendered(heat_map(report.correlations, names)),
-            f"Heat map of Kendall's τ between {min(len(names), MOST)} measures: τ is {between}. "
-            "The values stand in the table below it.",
+            figure_bytes(figures.heat_map(report.correlations, names)),
+            f"Heat map of Kendall's τ between {min(len(names), figures.MAX_MEASURES)} measures: τ is {between}. "
+            "The table below it has the values.",
             "Kendall's τ between the rankings of the runs by every two measures; 1: they agree which runs are better.",
         )
     if report.trained is not None:
         yield from _trained(report.trained)
 
 
-def _listed(values: np.ndarray, form: str = ".3f") -> str:
-    return ", ".join(f"{value:{form}}" for value in values)
-
-
-def axis(report: Report, measure: int) -> Axis:
-    """The runs' means on a measure with their intervals."""
-    column = [row[measure] for row in report.board.entries]
-    return Axis(
-        str(report.scores.measures[measure]),
-        report.scores.measures[measure].direction,
-        np.array([entry.value for entry in column]),
-        np.array([entry.low for entry in column]),
-        np.array([entry.high for entry in column]),
-    )
-
-
-def _tradeoff(report: Report, across: int) -> Picture:
-    up = report.up[:MOST_PLANES]
-    points = Points(labels(report.scores.runs, 20), report.baseline, report.references)
-    figure = scatter(points, axis(report, across), [axis(report, m) for m in up])
-    names = labels(report.scores.runs, 40)
+def _tradeoff(report: Report, across: int, up: Sequence[int]) -> Picture:
+    scores, board, names = report.scores, report.board, labels(report.scores.runs, 40)
+    kinds = dict.fromkeys(report.references, "reference policy") | {report.baseline: "baseline"}
+    figure = figures.tradeoff_figure(board, labels(scores.runs, 20), across, up, kinds)
     fronts = "; ".join(
-        f"with {report.scores.measures[m]}: {', '.join(names[r] for r in report.front(across, m)) or 'none'}"
+        f"with {scores.measures[m]}: {', '.join(names[r] for r in board.front(across, m)) or 'none'}"
         for m in up
     )
+    hollow = " Incomplete runs are hollow and never on the front." if board.any("incomplete") else ""
     return Picture(
         "tradeoff",
         "tradeoff",
-        rendered(figure),
-        f"Scatter of {report.scores.measures[across]} against measures of fairness. On the Pareto front are, {fronts}.",
-        "Usefulness against fairness: means over topics with 95 % intervals.",
+        figure_bytes(figure),
+        f"Scatter of {scores.measures[across]} against fairness. On the Pareto front are, {fronts}.{hollow}",
+        f"Usefulness against fairness: means over topics with 95 % intervals.{hollow}",
     )
 
 
-def _ranks(number: int, found: list[Distribution]) -> Picture:
-    attribute = str(escape(found[0].attribute, 40))
-    groups = labels(found[0].groups, 24)
-    last = "; ".join(
-        f"{one.run}: " + ", ".join(f"{g} {v:.2f}" for g, v in zip(groups, one.achieved[-1], strict=True))
-        for one in found
-    )
-    target = ", ".join(f"{g} {v:.2f}" for g, v in zip(groups, found[0].target, strict=True))
-    depth = found[0].achieved.shape[0]
+def _ranks(number: int, distributions: Sequence[Distribution]) -> Picture:
+    first = distributions[0]
+    attribute, groups = str(escape(first.attribute, 40)), labels(first.groups, 24)
+    depth = first.achieved.shape[0]
+
+    def shares(values: Iterable[float]) -> str:
+        return ", ".join(f"{group} {value:.2f}" for group, value in zip(groups, values, strict=True))
+
+    last = "; ".join(f"{one.run}: {shares(one.achieved[-1])}" for one in distributions)
+    counts = sorted({one.topics for one in distributions})
+    topics = str(counts[0]) if len(counts) == 1 else f"{counts[0]} to {counts[-1]}"
     return Picture(
         "groups",
         f"ranks-{number}-{safe_name(attribute)}",
-        rendered(along_ranks(found, columns=3)),
-        f"Shares of the groups of {attribute} along the first {depth} ranks, against the target ({target}). "
-        f"At rank {depth}: {last}.",
-        f"{attribute}: mean membership of the first k ranks, and the target at the right "
-        f"(mean over the {found[0].topics} topics to which it applies).",
+        figure_bytes(figures.ranks_figure(distributions)),
+        f"Shares of the groups of {attribute} along the first {depth} ranks, against the target "
+        f"({shares(first.target)}). At rank {depth}: {last}.",
+        f"{attribute}: mean membership of the first k ranks, and the target at the right (mean over the {topics} "
+        "topics to which it applies and where the run ranks a document with a known group).",
     )
 
 
 def _trained(summary: TrainingSummary) -> Iterator[Picture]:
     utility, disparity = summary.utility, summary.disparity
-    splits = " and ".join(escape(s, 20) for s in summary.shown_splits)
+    splits = " and ".join(escape(split, 20) for split in summary.shown_splits)
+    last = summary.shown_splits[-1]
     if summary.swept and (utility or disparity):
+        sweeps = [
+            f"{escape(name)}, {measure} from {points[0].mean:.4f} at λ={points[0].lam:g} "
+            f"to {points[-1].mean:.4f} at λ={points[-1].lam:g}"
+            for name in summary.swept
+            for measure in (utility, disparity)
+            if (points := summary.of(name, last, measure))
+        ]
         yield Picture(
             "trained",
             "trained-lambda",
-            rendered(lambda_figure(summary)),
-            f"{utility} and {disparity} along λ on {splits} data: {_sweep(summary)}.",
-            f"What λ costs and buys: means over seeds, bands are ± one standard deviation over seeds ({splits} data).",
+            figure_bytes(lambda_figure(summary)),
+            f"{utility} and {disparity} along λ on {splits} data: {'; '.join(sweeps) or 'no values'}.",
+            f"The effect of λ: means over seeds, bands are ± one standard deviation over seeds ({splits} data).",
         )
     if utility and disparity:
         yield Picture(
             "trained",
             "trained-plane",
-            rendered(plane_figure(summary)),
+            figure_bytes(plane_figure(summary)),
             f"Trained policies in the plane of {utility} ({direction_of(utility)} is better) and {disparity} "
-            f"({direction_of(disparity)} is better), {escape(summary.shown_splits[-1], 20)} data; "
-            "the table below has the values.",
+            f"({direction_of(disparity)} is better), {escape(last, 20)} data; the table below has the values.",
             "Trained policies against baselines: a λ sweep is a line, a method without λ a point; bars are ± one "
             "standard deviation over seeds.",
         )
-
-
-def _sweep(summary: TrainingSummary) -> str:
-    split = summary.shown_splits[-1]
-    parts = []
-    for name in summary.swept:
-        for measure in (summary.utility, summary.disparity):
-            found = summary.of(name, split, measure or "")
-            if found:
-                parts.append(
-                    f"{escape(name)}, {measure} from {found[0].mean:.4f} at λ={found[0].lam:g} "
-                    f"to {found[-1].mean:.4f} at λ={found[-1].lam:g}"
-                )
-    return "; ".join(parts) or "no values"

@@ -1,82 +1,79 @@
-"""What was scored: the files, with hashes by which anyone can tell that theirs are the same."""
+"""What was scored: files with hashes, so that anyone can check that theirs are the same, and versions."""
 
 from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from fairevals.io.dataset import is_dataset, open_dataset
 from fairevals.io.streams import reads_once
 from fairevals.io.task import Task
 
 
 @dataclass(frozen=True)
 class FileInfo:
-    """A file by its name (not its folder, which is nobody's business), size and SHA-256."""
+    """A file by its name (without its folder, which may be private), size and SHA-256."""
 
     role: str
     name: str
     size: int | None
     sha256: str | None
-    """None for what cannot be read twice, and for what never was a file."""
+    """None for a pipe and for data that never was a file. For a folder of parquet files: the hash of the lines
+    "hash name" of its files, as `sha256sum` prints them."""
 
 
-def describe(role: str, path: Any) -> FileInfo:
-    """The file as it lies there, compressed or not."""
+def file_info(role: str, path: Any) -> FileInfo:
+    """Size and hash of a file as it is on disk, compressed or not, or of a run that is a folder of parquet files."""
     if not isinstance(path, (str, os.PathLike)):
         return FileInfo(role, "(not a file)", None, None)
     if os.fspath(path) == "-" or reads_once(path):
         return FileInfo(role, "(standard input or a pipe)", None, None)
-    digest, size = hashlib.sha256(), 0
-    with Path(path).open("rb") as file:
-        while data := file.read(1 << 20):
-            digest.update(data)
-            size += len(data)
-    return FileInfo(role, Path(path).name, size, digest.hexdigest())
+    if not is_dataset(path):
+        size, digest = _size_and_hash(Path(path))
+        return FileInfo(role, Path(path).name, size, digest)
+    lines, total = [], 0
+    for fragment in open_dataset(path).files:
+        size, digest = _size_and_hash(Path(fragment.path))
+        lines.append(f"{digest}  {Path(fragment.path).relative_to(path).as_posix()}\n")
+        total += size
+    name = Path(path).resolve().name
+    return FileInfo(role, f"{name}/", total, hashlib.sha256("".join(lines).encode()).hexdigest())
+
+
+def _size_and_hash(path: Path) -> tuple[int, str]:
+    with path.open("rb") as file:
+        digest = hashlib.file_digest(file, "sha256").hexdigest()
+        return file.tell(), digest
 
 
 def files_of(
     task: Task, qrels: Any, attributes: Sequence[str], runs: Sequence[Any], trained: Sequence[Path]
 ) -> tuple[FileInfo, ...]:
-    """Every file that the report rests on."""
-    return tuple(_files(task, qrels, attributes, runs, trained))
-
-
-def _files(
-    task: Task, qrels: Any, attributes: Sequence[str], runs: Sequence[Any], trained: Sequence[Path]
-) -> Iterator[FileInfo]:
-    if task.path is not None:
-        yield describe("task", task.path)
-    if qrels is not None:
-        yield describe("qrels", qrels)
+    """Every file that the report is made from."""
+    files = [file_info("task", task.path)] if task.path is not None else []
+    several = qrels if isinstance(qrels, (list, tuple)) else [] if qrels is None else [qrels]
+    files += [file_info("qrels", path) for path in several]
     for name in attributes:
         spec = task.attributes.get(name)
-        if spec is None:
-            continue
-        if spec.memberships is not None:
-            yield describe(f"memberships of {name}", spec.memberships)
-        if isinstance(spec.target, Path):
-            yield describe(f"target of {name}", spec.target)
-    for run in runs:
-        yield describe("run", run)
-    for folder in trained:
-        yield describe("training summary", folder / "summary.csv")
+        if spec is not None and spec.memberships is not None:
+            files.append(file_info(f"memberships of {name}", spec.memberships))
+        if spec is not None and isinstance(spec.target, Path):
+            files.append(file_info(f"target of {name}", spec.target))
+    files += [file_info("run", run) for run in runs]
+    files += [file_info("training summary", folder / "summary.csv") for folder in trained]
+    return tuple(files)
 
 
 def versions() -> dict[str, str]:
-    """Of this package, and of those that numbers and figures come from."""
+    """The versions of this package and of those that numbers and figures come from."""
     import platform
-    from importlib.metadata import PackageNotFoundError, version
+    from importlib.metadata import version
 
     from fairevals import __version__
 
-    found = {"fairevals": __version__, "Python": platform.python_version()}
-    for name in ("numpy", "scipy", "ir-measures", "matplotlib"):
-        try:
-            found[name] = version(name)
-        except PackageNotFoundError:
-            continue
-    return found
+    own = {"fairevals": __version__, "Python": platform.python_version()}
+    return own | {name: version(name) for name in ("numpy", "scipy", "ir-measures", "matplotlib")}

@@ -1,4 +1,4 @@
-"""How every figure looks, and how it is saved."""
+"""How every figure looks, how it is saved, and how it is put into a page."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#F0E442")
-"""Okabe and Ito's palette, which the colour-blind can tell apart."""
+"""Okabe and Ito's palette, which colour-blind readers can tell apart."""
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
-"""Shapes that go with the colours, for print in black and white."""
+"""One shape per colour, for print in black and white."""
 HATCHES = ("", "///", "\\\\\\", "---", "|||", "xxx", "+++", "//--")
-"""Lines only: a pattern of dots makes a large svg."""
+"""Lines only: patterns of dots make large svg files."""
 
 INK, PAPER = "#222222", "#ffffff"
-"""Text and background. Embedded in a page they follow its light or dark scheme, and no other colour does."""
+"""Text and background. In a page only these two follow the reader's light or dark scheme."""
 
 _SETTINGS: Any = {
     "text.color": INK,
@@ -50,25 +50,34 @@ _SETTINGS: Any = {
     "svg.hashsalt": "fairevals",  # the same figure gives the same file
     "svg.fonttype": "none",
     "axes.axisbelow": True,
-    "text.parse_math": False,  # a $ in a run's name is a dollar
+    "text.parse_math": False,  # a $ in a run's name is just a $
 }
 
 
 @contextmanager
 def styled() -> Iterator[None]:
-    """Draw inside this; nothing of the caller's matplotlib settings is changed."""
+    """A context with the settings of all figures; the caller's matplotlib settings are not changed."""
     import matplotlib as mpl
 
     with mpl.rc_context(_SETTINGS):
         yield
 
 
-def rendered(figure: Figure, kind: str = "svg") -> bytes:
-    """A figure as the bytes of a file; the same figure gives the same bytes."""
+@contextmanager
+def new_figure(width: float, height: float) -> Iterator[Figure]:
+    """A figure to draw on inside the context of `styled`; the size is in inches."""
+    from matplotlib.figure import Figure
+
+    with styled():
+        yield Figure(figsize=(width, height))
+
+
+def figure_bytes(figure: Figure, kind: str = "svg") -> bytes:
+    """The figure as the bytes of a file; the same figure always gives the same bytes."""
     out = io.BytesIO()
     metadata: Any = {"Date": None} if kind == "svg" else None
     with styled(), warnings.catch_warnings():
-        # Text in an svg stays text, so that a glyph which matplotlib's own font has not is no loss.
+        # Text in an svg stays text, so a glyph that matplotlib's own font lacks does no harm.
         warnings.filterwarnings("ignore", message=r"(?s).*(Glyph|Matplotlib currently does not support)")
         figure.savefig(out, format=kind, dpi=150, metadata=metadata)
     return _PATH.sub(_shorter, out.getvalue()) if kind == "svg" else out.getvalue()
@@ -78,30 +87,27 @@ _PATH, _DECIMALS = re.compile(rb' d="[^"]*"'), re.compile(rb"(\.\d\d)\d+")
 
 
 def _shorter(path: re.Match[bytes]) -> bytes:
-    """A hundredth of a point is more than anyone sees; the rest is a third of the file."""
+    """Two decimals of a point are enough to see; more would be a third of the file."""
     return _DECIMALS.sub(rb"\1", path[0])
 
 
 def band(
     axes: Axes, x: ArrayLike, mean: ArrayLike, deviation: ArrayLike, style: int, label: str, **line: Any
 ) -> None:
-    """A line of means with a band of one deviation; no band where that is unknown, no line where the mean is."""
-    places = np.asarray(x, dtype=np.float64)
-    middle, around = (
-        np.asarray(mean, dtype=np.float64),
-        np.nan_to_num(np.asarray(deviation, dtype=np.float64)),
-    )
+    """A line of means with a band of ± one deviation; a NaN deviation has no band, a NaN mean no line."""
+    places, middle = np.asarray(x, dtype=np.float64), np.asarray(mean, dtype=np.float64)
+    around = np.nan_to_num(np.asarray(deviation, dtype=np.float64))
     colour, mark = COLOURS[style % len(COLOURS)], MARKERS[style % len(MARKERS)]
     axes.plot(places, middle, marker=mark, color=colour, label=label, **line)
     axes.fill_between(places, middle - around, middle + around, color=colour, alpha=0.18, linewidth=0)
 
 
 def save(figure: Figure, path: Path) -> None:
-    """Write a figure as svg, png or pdf, by the file's ending, whole or not at all."""
+    """Write a figure as svg, png or pdf, by the file's suffix; a failure leaves no partial file."""
     kind = path.suffix.lower().removeprefix(".")
     if kind not in ("svg", "png", "pdf"):
         raise UsageError(f"{escape(str(path))}: a figure is written as .svg, .png or .pdf")
-    data = rendered(figure, kind)
+    data = figure_bytes(figure, kind)
     with written_bytes(path) as file:
         file.write(data)
 
@@ -113,7 +119,7 @@ _SCHEMES = (
 
 
 def data_uri(svg: bytes) -> str:
-    """An svg of `rendered` as the address of an image that follows the reader's light or dark scheme."""
+    """An svg of `figure_bytes` as a data: address, whose colours follow the reader's light or dark scheme."""
     text = svg.decode()
     text = text[text.index("<svg") :]
     for colour, name in ((INK, "ink"), ("#000000", "ink"), (PAPER, "paper")):
@@ -124,16 +130,16 @@ def data_uri(svg: bytes) -> str:
     return "data:image/svg+xml;base64," + base64.b64encode(data).decode("ascii")
 
 
-def labels(names: Sequence[str], most: int = 24) -> list[str]:
-    """Short texts that tell the names apart in a figure, safe to draw.
+def labels(names: Sequence[str], length: int = 24) -> list[str]:
+    """Short texts for the names, safe to draw and all different.
 
     >>> labels(["bm25", "a" * 30 + "1", "a" * 30 + "2"], 8)
     ['bm25', 'aaaaaaa…', 'aaaaaaa… (2)']
     """
-    found: list[str] = []
+    texts: list[str] = []
     seen: dict[str, int] = {}
     for name in names:
-        text = str(escape(name, most))
+        text = str(escape(name, length))
         seen[text] = seen.get(text, 0) + 1
-        found.append(text if seen[text] == 1 else f"{text} ({seen[text]})")
-    return found
+        texts.append(text if seen[text] == 1 else f"{text} ({seen[text]})")
+    return texts

@@ -1,31 +1,127 @@
-"""A report as files."""
+"""A report as files: the page, the scores, the figures, and report.json with everything for programs."""
 
 from __future__ import annotations
 
+import json
+from collections.abc import Sequence
+from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
 from fairevals.evaluation.leaderboard import long_table
-from fairevals.io.folders import PAGE
+from fairevals.io.folders import PAGE, Marked
 from fairevals.io.out import render
-from fairevals.report.gather import Report
-from fairevals.report.page import page
-from fairevals.report.pictures import pictures
-from fairevals.report.record import REPORT, record
+from fairevals.report.board import role
+from fairevals.report.gather import Report, drivers, tipping
+from fairevals.report.page import page, plain
+from fairevals.report.pictures import Picture, pictures
+from fairevals.statistics import pair
+from fairevals.statistics.compare import full_table
+
+REPORT = Marked("report", "report.json", "fairevals report 1")
+"""The folder of a report."""
+TASK_SETTINGS = ("order", "cutoff", "utility_weight", "candidates", "conventions")
+"""Settings of the task that report.json repeats."""
 
 
 def write_report(report: Report, folder: Path, *, force: bool = False) -> list[Path]:
-    """Write index.html, scores.csv, report.json and figures/; the names of the files, the page first.
+    """Write index.html, scores.csv, report.json and figures/; returns the paths, the page first.
 
     Everything is made before anything is written, so that a failure leaves an earlier report as it was.
     """
     REPORT.check(folder, force=force)
-    drawn = pictures(report)
+    drawn = list(pictures(report))
+    scores = render(long_table(report.scores, per_topic=True), "csv")
     files = {
         REPORT.marker: record(report, drawn),
-        "scores.csv": render(long_table(report.scores, per_topic=True), "csv").encode(
-            errors="backslashreplace"
-        ),
+        "scores.csv": scores.encode(errors="backslashreplace"),
         PAGE: page(report, drawn),
         **{f"figures/{picture.name}.svg": picture.svg for picture in drawn},
     }
     return REPORT.write(folder, files)
+
+
+def record(report: Report, drawn: Sequence[Picture]) -> bytes:
+    """The bytes of report.json."""
+    scores, board, task = report.scores, report.board, report.collection.task
+    comparisons = full_table(report.comparisons) if report.comparisons is not None else None
+    correlations = report.correlations
+    content = {
+        "format": REPORT.format,
+        "title": report.title,
+        "versions": report.versions,
+        "files": [asdict(file) for file in report.files],
+        "figures": [f"figures/{picture.name}.svg" for picture in drawn],
+        "topics": len(scores.topics),
+        "judgements": len(report.collection.qrels),
+        "conventions": {
+            "max_grade": report.collection.max_grade,
+            **{name: getattr(task, name) for name in TASK_SETTINGS},
+        },
+        "policy": asdict(report.plan.policy),
+        "baseline": scores.runs[report.baseline],
+        "references": [scores.runs[r] for r in sorted(report.references)],
+        "statuses": {run: scores.status(r) for r, run in enumerate(scores.runs)},
+        "measures": [
+            {
+                **{"name": str(measure), "direction": str(measure.direction), "role": role(measure)},
+                **{"formula": measure.formula, "source": measure.source, "asked": m < report.asked},
+            }
+            for m, measure in enumerate(scores.measures)
+        ],
+        "significance": {
+            "test": "randomised Tukey HSD",
+            "permutations": board.resamples,
+            "alpha": board.alpha,
+            "families": [
+                {"measure": str(measure), "runs": groups.family.runs, "outside": dict(groups.family.outside)}
+                for measure, groups in zip(scores.measures, board.groups, strict=True)
+            ],
+        },
+        "level": 1 - board.alpha,
+        "means": [
+            {"run": run, "measure": str(measure), **asdict(board.entries[r][m])}
+            for r, run in enumerate(scores.runs)
+            for m, measure in enumerate(scores.measures)
+        ],
+        "leaderboard": [scores.runs[r] for r in board.order],
+        "fronts": [
+            {
+                "utility": str(scores.measures[report.across]),
+                "fairness": str(scores.measures[m]),
+                "runs": [scores.runs[r] for r in board.front(report.across, m)],
+            }
+            for m in report.up
+            if report.across is not None
+        ],
+        "comparisons": [dict(zip(comparisons.columns, row, strict=True)) for row in comparisons.rows]
+        if comparisons is not None
+        else [],
+        "drivers": [_drivers(report, r) for r in range(len(scores.runs)) if r != report.baseline],
+        "correlations": correlations
+        and {name: getattr(correlations, name) for name in ("measures", "tau", "low", "high", "topics")},
+        "distributions": [
+            {**asdict(one), "run": scores.runs[r]}
+            for column in report.distributions
+            for r, one in zip(report.panels, column, strict=True)
+        ],
+        "exposure": [
+            {**asdict(one), "run": scores.runs[r]}
+            for r, one in zip(report.panels, report.merits, strict=True)
+        ],
+        "trained": [asdict(point) for point in report.trained.points] if report.trained else [],
+        "remarks": list(report.remarks),
+    }
+    text = json.dumps(plain(content), ensure_ascii=False, indent=1, allow_nan=False)
+    return f"{text}\n".encode(errors="backslashreplace")
+
+
+def _drivers(report: Report, run: int) -> dict[str, Any]:
+    """The topics that drive a run's difference to the baseline on the first measure."""
+    paired = pair(report.scores, 0, run, report.baseline)
+    return {
+        "run": paired.run,
+        "measure": paired.measure,
+        "tipping": tipping(paired.gains),
+        "topics": drivers(paired, 5),
+    }

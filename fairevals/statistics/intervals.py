@@ -1,113 +1,113 @@
-"""Intervals for means over topics, and for mean differences."""
+"""Confidence intervals for means over topics, and for mean differences.
+
+An interval is undefined (NaN at both ends) with fewer than two values, or if all values are equal: no spread in a few
+topics does not show that the mean is known, as an interval of width 0 would claim.
+"""
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
-from fairevals.errors import UsageError, escape
 from fairevals.evaluation.scores import Scores
-from fairevals.statistics.paired import constant
-from fairevals.statistics.pairing import mean, measure_number, run_number
-from fairevals.statistics.resampling import RESAMPLES, resampled_means
-from fairevals.statistics.sampling import Spread, spread_of
+from fairevals.statistics.pairing import (
+    BATCH_CELLS,
+    DEFAULT_RESAMPLES,
+    ROUNDING,
+    Spread,
+    measure_number,
+    run_number,
+    spread_of,
+    topic_names,
+)
+from fairevals.statistics.tests import constant
 from fairevals.typing import Floats
 
 
 @dataclass(frozen=True)
 class Interval:
-    """A confidence interval; NaN at both ends where there is none."""
+    """A confidence interval; NaN at both ends if it is undefined."""
 
-    low: float
-    high: float
-
-
-UNDEFINED = Interval(math.nan, math.nan)
+    low: float = math.nan
+    high: float = math.nan
 
 
 def t_interval(values: Floats, level: float = 0.95) -> Interval:
-    """mean ± t_{n−1,(1+level)/2} · sd/√n; undefined with fewer than two values, or where none differs.
+    """mean ± t_{n−1,(1+level)/2} · sd/√n.
 
-    (No spread in a few topics does not show that the mean is known: an interval of no width would say so.)
-
-    >>> found = t_interval(np.array([0.1, 0.2, 0.3]))
-    >>> round(found.low, 4), round(found.high, 4)
+    >>> interval = t_interval(np.array([0.1, 0.2, 0.3]))
+    >>> round(interval.low, 4), round(interval.high, 4)
     (-0.0484, 0.4484)
     """
     values = values[np.isfinite(values)]
     if constant(values):
-        return UNDEFINED
-    from scipy.special import stdtrit
+        return Interval()
+    from scipy.stats import ttest_1samp
 
-    n = values.size
-    half = float(stdtrit(n - 1, (1 + level) / 2)) * float(values.std(ddof=1)) / math.sqrt(n)
-    return Interval(mean(values) - half, mean(values) + half)
+    interval = ttest_1samp(values, 0.0).confidence_interval(level)
+    return Interval(float(interval.low), float(interval.high))
 
 
 def bootstrap_interval(
-    values: Floats, level: float = 0.95, *, method: str = "bca", resamples: int = RESAMPLES, seed: int = 0
+    values: Floats, level: float = 0.95, *, resamples: int = DEFAULT_RESAMPLES, seed: int = 0
 ) -> Interval:
-    """The bootstrap interval of the mean, `percentile` or `bca`; undefined where the t interval is.
+    """The BCa bootstrap interval of the mean, by `scipy.stats.bootstrap`.
 
-    BCa takes the quantiles Φ(z₀ + (z₀ + z)/(1 − a(z₀ + z))) of the resampled means, with z₀ the normal quantile of the
-    share of them below the mean (ties count half) and a = Σu³ / (6 (Σu²)^{3/2}), u the deviations from the mean, which
-    is the jackknife's acceleration. Efron, "Better bootstrap confidence intervals", JASA 82, 1987.
+    Efron, "Better bootstrap confidence intervals", JASA 82, 1987. Also undefined in the rare case that no resample
+    has a mean below the observed one, or none above.
 
-    >>> found = bootstrap_interval(np.array([0.1, 0.2, 0.3, 0.6]), resamples=2000)
-    >>> 0.1 < found.low < 0.3 < found.high < 0.6
+    >>> interval = bootstrap_interval(np.array([0.1, 0.2, 0.3, 0.6]), resamples=2000)
+    >>> 0.1 < interval.low < 0.3 < interval.high < 0.6
     True
     """
-    if method not in ("bca", "percentile"):
-        raise UsageError(f"the method is {escape(method)!r}; expected bca or percentile")
     values = values[np.isfinite(values)]
     if constant(values):
-        return UNDEFINED
-    means = resampled_means(values, resamples, seed)
-    ends = np.array([(1 - level) / 2, (1 + level) / 2])
-    if method == "bca":
-        ends = _bca_ends(values, means, ends)
-    low, high = np.quantile(means, ends)
-    return Interval(float(low), float(high))
+        return Interval()
+    from scipy.stats import bootstrap
 
+    centre, tolerance = values.mean(), ROUNDING * np.abs(values).max()
 
-def _bca_ends(values: Floats, means: Floats, ends: Floats) -> Floats:
-    from scipy.special import ndtr, ndtri
+    def resampled_mean(drawn: Floats, axis: int = -1) -> Any:
+        # BCa counts the resamples whose mean equals the observed one. The same topics in another order are such a
+        # resample, although their sum may differ in the last bits.
+        means = drawn.mean(axis=axis)
+        return np.where(np.abs(means - centre) <= tolerance, centre, means)
 
-    centre = values.mean()
-    # Sums of the same topics in another order may differ in the last bits.
-    close = np.abs(means - centre) <= 1e-12 * np.abs(values).max()
-    below = float(((means < centre) & ~close).sum() + close.sum() / 2) / means.size
-    least = 1 / (means.size + 1)
-    z0 = float(ndtri(min(max(below, least), 1 - least)))
-    u = values - centre
-    acceleration = float((u**3).sum() / (6 * (u**2).sum() ** 1.5))
-    z = z0 + ndtri(ends)
-    found: Floats = ndtr(z0 + z / (1 - acceleration * z))
-    return found
+    interval = bootstrap(
+        (values,),
+        resampled_mean,
+        vectorized=True,
+        n_resamples=resamples,
+        batch=max(1, BATCH_CELLS // values.size),
+        confidence_level=level,
+        method="BCa",
+        rng=np.random.default_rng(seed),
+    ).confidence_interval
+    return Interval(float(interval.low), float(interval.high))
 
 
 @dataclass(frozen=True)
 class MeanInterval:
-    """A run's mean on a measure, with its interval over topics."""
+    """The mean of a run on a measure, with its interval over topics."""
 
-    run: str
-    measure: str
     value: float
     low: float
     high: float
     topics: int
     undefined: tuple[str, ...]
+    """The topics on which the run has no value."""
     spread: Spread
 
 
 def mean_interval(scores: Scores, run: int | str, measure: int | str, level: float = 0.95) -> MeanInterval:
-    """A mean over the topics on which the run is defined, as in `Scores.mean`, with its t interval.
+    """The mean over the topics on which the run has a value, as in `Scores.mean`, with its t interval.
 
-    The interval is of the measure's own values, also where the best is a target. It may reach beyond the measure's
-    range, and it holds the sampling error of the values (see `spread_of`). For a measure that is summed over topics,
-    all numbers are those of the sum, n times those of the mean.
+    The interval is for the values of the measure itself, also if the best value is a target. It may extend beyond the
+    range of the measure, and it includes the sampling error of the values (see `spread_of`). For a measure that
+    is summed over topics, all numbers are those of the sum.
     """
     r, m = run_number(scores, run), measure_number(scores, measure)
     defined = np.isfinite(scores.values[r, m])
@@ -116,12 +116,10 @@ def mean_interval(scores: Scores, run: int | str, measure: int | str, level: flo
     spread = spread_of(values, scores.se[r, m][defined])
     scale = values.size if scores.measures[m].aggregation == "sum" else 1
     return MeanInterval(
-        run=scores.runs[r],
-        measure=str(scores.measures[m]),
         value=scores.mean(r, m).value,
         low=scale * interval.low,
         high=scale * interval.high,
         topics=values.size,
-        undefined=tuple(topic for topic, here in zip(scores.topics, defined, strict=True) if not here),
+        undefined=topic_names(scores, ~defined),
         spread=Spread(scale * spread.total, scale * spread.topics, scale * spread.sampling),
     )

@@ -1,56 +1,110 @@
-"""Randomised Tukey HSD: all runs against all others, with the chance of any false discovery held."""
+"""Randomised Tukey HSD: all runs of a family against each other, and the letters that a leaderboard shows."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
+from string import ascii_letters
 
 import numpy as np
 
+from fairevals.errors import escape, pluralize
 from fairevals.evaluation.scores import Scores
-from fairevals.measures import Direction
-from fairevals.statistics.letters import compact_letters
-from fairevals.statistics.pairing import comparable, defined_everywhere, measure_number, orientation, subtract
-from fairevals.statistics.resampling import RESAMPLES, pieces
-from fairevals.typing import Floats
+from fairevals.statistics.pairing import (
+    DEFAULT_RESAMPLES,
+    abridged,
+    batches,
+    common_topics,
+    costs_of,
+    measure_number,
+    run_number,
+    subtract,
+    topic_names,
+)
+from fairevals.typing import Bools, Floats
+
+LISTED_RUNS = 20
+"""How many runs of a family a note names."""
+
+
+@dataclass(frozen=True)
+class Family:
+    """The runs that one Tukey test compares, and the runs that stay outside it."""
+
+    places: tuple[int, ...]
+    """The positions of its runs in the scores, in the order of the names."""
+    runs: tuple[str, ...]
+    outside: tuple[tuple[str, str], ...]
+    """(run, reason): `baseline` or `reference`, or `no value` for a run without any value on the measure."""
+
+    def __str__(self) -> str:
+        """Such as "Tukey HSD over 2 runs: dense, hybrid; outside: bm25 (baseline), random (reference)"."""
+        names = abridged([escape(run) for run in self.runs], LISTED_RUNS)
+        text = f"Tukey HSD over {pluralize(len(self.runs), 'run')}" + (f": {names}" if names else "")
+        outside = abridged([f"{escape(run)} ({reason})" for run, reason in self.outside], LISTED_RUNS)
+        return text + (f"; outside: {outside}" if outside else "")
+
+
+def tukey_family(
+    scores: Scores,
+    measure: int | str,
+    *,
+    baseline: int | str | None = None,
+    references: Collection[int | str] = (),
+    include: int | str | None = None,
+) -> Family:
+    """The family of runs for a Tukey test on a measure.
+
+    Runs with the status baseline or reference stay outside, as do the run named as `baseline` and those named as
+    `references`. The test permutes the values of all runs of the family, so a run far below the others (a random
+    order, say) widens the differences that chance explains, and hides differences among the others. Incomplete runs
+    stay outside too where two complete ones are left: the test uses common topics, and a run with values on few
+    of them would take the others' differences away. `include` names the baseline of a comparison: it is in the family
+    in any case, and so are incomplete runs, since each is compared with it.
+    """
+    m = measure_number(scores, measure)
+    values = scores.values[:, m]
+    statuses = {r: scores.status(r) for r in range(len(values))}
+    statuses |= {run_number(scores, run): "reference" for run in references}
+    if baseline is not None:
+        statuses[run_number(scores, baseline)] = "baseline"
+    if include is not None:
+        statuses.pop(run_number(scores, include))
+    reasons = dict.fromkeys(np.flatnonzero(~np.isfinite(values).any(axis=1)).tolist(), "no value")
+    reasons |= {r: status for r, status in statuses.items() if status in ("baseline", "reference")}
+    lacking = [r for r in np.flatnonzero(scores.incomplete[:, m]).tolist() if r not in reasons]
+    if include is None and len(values) - len(reasons) - len(lacking) >= 2:
+        reasons |= dict.fromkeys(lacking, "incomplete")
+    by_name = sorted(range(len(values)), key=lambda r: scores.runs[r])
+    places = tuple(r for r in by_name if r not in reasons)
+    outside = tuple((scores.runs[r], reasons[r]) for r in by_name if r in reasons)
+    return Family(places, tuple(scores.runs[r] for r in places), outside)
 
 
 @dataclass(frozen=True)
 class TukeyHSD:
-    """Every pair of runs: `[i, j]` is of run i minus run j."""
+    """Every pair of runs: `[i, j]` is for run i minus run j."""
 
     differences: Floats
     p: Floats
     """Corrected for all pairs by construction; 1 on the diagonal."""
     effects: Floats
-    """Difference over the square root of the residual variance; NaN where that is 0 and the difference is not."""
+    """Difference over the square root of the residual variance; NaN if that is 0 and the difference is not."""
     critical: float
     """A difference is significant at 1 − level if it is larger: difference ± critical are simultaneous intervals."""
-    topics: int
 
 
-def largest_ranges(values: Floats, resamples: int, seed: int) -> Floats:
-    """Max − min of the runs' means, for each of `resamples` permutations of the runs within every topic.
-
-    >>> largest_ranges(np.array([[1.0, 1.0], [0.5, 0.0]]), 3, seed=0)
-    array([0.25, 0.25, 0.25])
-    """
-    rng = np.random.default_rng(seed)
-    found = []
-    for count in pieces(resamples, values.size):
-        permuted = rng.permuted(np.broadcast_to(values, (count, *values.shape)), axis=2)
-        found.append(np.ptp(permuted.mean(axis=1), axis=1))
-    return np.concatenate(found)
-
-
-def tukey_hsd(values: Floats, *, level: float = 0.95, resamples: int = RESAMPLES, seed: int = 0) -> TukeyHSD:
+def tukey_hsd(
+    values: Floats, *, level: float = 0.95, resamples: int = DEFAULT_RESAMPLES, seed: int = 0
+) -> TukeyHSD:
     """Randomised Tukey HSD over complete values, (topics, runs).
 
-    If all runs are alike, a topic's values could stand under any of them: they are permuted within every topic. p of
-    a pair is (1 + #) / (1 + resamples), # being how many permutations have two means that differ as much as the
-    pair's. So it is already corrected for there being many pairs. With two runs it is the paired randomisation test.
-    It holds the chance of any false discovery if all runs are alike, and is cautious otherwise: a run far below the
-    rest (a random order, say) is permuted too, and widens the differences that chance explains.
+    If all runs are alike, each value of a topic could belong to any run: values are permuted within every topic. p of
+    a pair is (1 + #) / (1 + resamples), where # counts the permutations in which some two means differ by as much as
+    the pair's. So it is corrected for the number of pairs by construction. With two runs it is the paired
+    randomisation test. It bounds the chance of any false discovery if all runs are alike, and is
+    conservative otherwise.
 
     The effect size is (mean_i − mean_j)/√V_E, V_E = Σ(x_tr − x̄_t − x̄_r + x̄)² / ((n − 1)(m − 1)), the residual variance
     of the two-way analysis of variance without replication.
@@ -58,106 +112,127 @@ def tukey_hsd(values: Floats, *, level: float = 0.95, resamples: int = RESAMPLES
     Carterette, "Multiple testing in statistical analysis of systems-based information retrieval experiments", TOIS 30,
     2012; Sakai, "Laboratory Experiments in Information Retrieval", Springer 2018.
 
-    Without topics everything is undefined. One topic gives p = 1: any order of its values is as likely as another.
+    With fewer than two topics or two runs there is nothing to test, and all numbers are NaN. Runs with equal values on
+    all topics have p = 1.
 
-    >>> found = tukey_hsd(np.array([[0.9, 0.1, 0.2], [0.8, 0.1, 0.0], [0.9, 0.2, 0.1], [0.7, 0.0, 0.1]]))
-    >>> found.p.round(2).tolist()
+    >>> result = tukey_hsd(np.array([[0.9, 0.1, 0.2], [0.8, 0.1, 0.0], [0.9, 0.2, 0.1], [0.7, 0.0, 0.1]]))
+    >>> result.p.round(2).tolist()
     [[1.0, 0.03, 0.03], [0.03, 1.0, 1.0], [0.03, 1.0, 1.0]]
     """
     n, m = values.shape
-    if not n:
-        nothing = np.full((m, m), np.nan)
-        return TukeyHSD(nothing, nothing, nothing, math.nan, 0)
+    if n < 2 or m < 2:
+        undefined = np.full((m, m), np.nan)
+        return TukeyHSD(undefined, undefined, undefined, math.nan)
     means = values.mean(axis=0)
     scale = float(np.abs(values).max())
     differences = subtract(means[:, None], means[None, :], scale)
-    ranges = np.sort(largest_ranges(values, resamples, seed))
+    rng = np.random.default_rng(seed)
+    drawn = []
+    for count in batches(resamples, values.size):
+        permuted = rng.permuted(np.broadcast_to(values, (count, *values.shape)), axis=2)
+        drawn.append(np.ptp(permuted.mean(axis=1), axis=1))
+    ranges = np.sort(np.concatenate(drawn))
     # A permutation that only renames runs must count, whatever the rounding of its sums.
     least = np.abs(differences) - 1e-12 * scale
-    extreme = resamples - np.searchsorted(ranges, least, side="left")
-    p = (1 + extreme) / (1 + resamples)
+    p = (1 + resamples - np.searchsorted(ranges, least, side="left")) / (1 + resamples)
     residual = values - means - values.mean(axis=1, keepdims=True) + means.mean()
-    deviation = math.sqrt(float((residual**2).sum()) / max(1, (n - 1) * (m - 1)))
-    known = deviation > 1e-10 * scale
-    effects = differences / deviation if known else np.where(differences == 0, 0.0, np.nan)
-    return TukeyHSD(differences, p, effects, _critical(ranges, level), n)
+    deviation = math.sqrt(float((residual**2).sum()) / ((n - 1) * (m - 1)))
+    if deviation > 1e-10 * scale:
+        effects: Floats = differences / deviation
+    else:
+        effects = np.where(differences == 0, 0.0, np.nan)
+    # The largest difference with p ≥ 1 − level; `allowed` is how many ranges may be as large for p < 1 − level. There
+    # is none with too few resamples for any such p.
+    allowed = math.ceil((1 - level) * (1 + resamples) - 1e-9) - 2
+    critical = float(ranges[resamples - 1 - allowed]) if 0 <= allowed < resamples else math.nan
+    return TukeyHSD(differences, p, effects, critical)
 
 
-def _critical(ranges: Floats, level: float) -> float:
-    """The largest difference with p ≥ 1 − level; NaN where there are too few resamples for any p below that."""
-    allowed = (
-        math.ceil((1 - level) * (1 + ranges.size) - 1e-9) - 2
-    )  # so many ranges may be as large, and p < 1 − level
-    return float(ranges[ranges.size - 1 - allowed]) if 0 <= allowed < ranges.size else math.nan
+def compact_letters(different: Bools, order: Sequence[int]) -> tuple[str, ...]:
+    """The letters of every run, `a` for the best; no letter for a run that is not in `order`.
+
+    Two runs share a letter if and only if they do not differ. `different` is symmetric; `order` has the runs concerned,
+    best first. The runs of a letter are a maximal clique of the graph of pairs that do not differ, grown best first
+    from a pair that shares no letter yet. If runs differ from a certain difference of means on, as with Tukey's test,
+    these are the fewest letters possible. (Piepho's insert-and-absorb, JCGS 13, 2004, gives all maximal cliques, of
+    which there may be very many.) After a … z and A … Z come numbers in brackets.
+
+    >>> compact_letters(np.array([[0, 0, 1], [0, 0, 0], [1, 0, 0]], dtype=bool), [0, 1, 2])
+    ('a', 'ab', 'b')
+    """
+    groups: list[set[int]] = []
+    for place, i in enumerate(order):
+        for j in (*order[place + 1 :], i):  # i itself last, for a run that differs from all others
+            if different[i, j] or any({i, j} <= group for group in groups):
+                continue
+            group = {i, j}
+            for k in order:
+                if not any(different[k, other] for other in group):
+                    group.add(k)
+            groups.append(group)
+    letters = [""] * len(different)
+    for n, places in enumerate(sorted([p for p, k in enumerate(order) if k in group] for group in groups)):
+        for place in places:
+            letters[order[place]] += ascii_letters[n] if n < len(ascii_letters) else f"[{n + 1}]"
+    return tuple(letters)
 
 
 @dataclass(frozen=True)
 class RunGroups:
-    """All runs on one measure, by randomised Tukey HSD: the groups that a leaderboard shows."""
+    """The runs of a family on one measure, by randomised Tukey HSD."""
 
-    measure: str
-    direction: Direction
-    runs: tuple[str, ...]
-    """As in the scores; arrays below are in this order, and NaN for a run without a single value."""
-    means: Floats
-    """Over the topics used; of the distances to the target where the direction has one."""
-    differences: Floats
-    p: Floats
-    effects: Floats
-    critical: float
+    family: Family
+    tukey: TukeyHSD
+    """In the order of the family's runs. A difference above 0 means that the second run of the pair is better."""
     letters: tuple[str, ...]
-    """Two runs share a letter if and only if they are not significantly different; `a` is with the best."""
+    """For every run of the scores. Two runs of the family share a letter if and only if they do not differ
+    significantly; `a` is for the best. Empty for runs outside, and for all runs if nothing could be tested."""
     order: tuple[int, ...]
-    """The runs that have a mean, best first."""
+    """The positions of the family's runs in the scores, best first."""
     topics: tuple[str, ...]
+    """The topics common to the family."""
     undefined: tuple[str, ...]
-    """The topics left out, since a run has no value there."""
-    alpha: float
+    """The other topics: some run of the family has no value there."""
+
+    @property
+    def note(self) -> str:
+        """One line that says which family the letters are for, or why there are none."""
+        if any(self.letters):
+            return f"letters: {self.family}"
+        counts = (
+            f"{pluralize(len(self.family.runs), 'run')} and {pluralize(len(self.topics), 'common topic')}"
+        )
+        return f"no letters: at least two runs and two common topics are needed, not {counts}; {self.family}"
 
 
 def significance_groups(
     scores: Scores,
     measure: int | str,
+    family: Family | None = None,
     *,
     alpha: float = 0.05,
-    resamples: int = RESAMPLES,
+    resamples: int = DEFAULT_RESAMPLES,
     seed: int = 0,
 ) -> RunGroups:
-    """Every pair of runs on a measure, on the topics where all are defined, and the letters of the runs.
+    """Test every pair of runs of a family (default: `tukey_family`) on a measure, on the topics common to the family.
 
-    A run without a single value is set aside. The result does not depend on the order of the runs.
+    The result does not depend on the order of the runs.
     """
     m = measure_number(scores, measure)
-    direction = scores.measures[m].direction
-    runs, used = defined_everywhere(scores, m)
-    runs.sort(key=lambda r: scores.runs[r])
-    values = comparable(direction, scores.values[runs, m][:, used].T)
-    tested = tukey_hsd(values, level=1 - alpha, resamples=resamples, seed=seed)
-    count = len(scores.runs)
-    means = np.full(count, np.nan)
-    if tested.topics:
-        means[runs] = values.mean(axis=0)
-
-    def spread(inner: Floats) -> Floats:
-        whole = np.full((count, count), np.nan)
-        whole[np.ix_(runs, runs)] = inner
-        return whole
-
-    p = spread(tested.p)
-    with_mean = [r for r in runs if not np.isnan(means[r])]
-    order = sorted(with_mean, key=lambda r: (-orientation(direction) * means[r], scores.runs[r]))
+    family = tukey_family(scores, m) if family is None else family
+    used = common_topics(scores, m, family.places)
+    costs = costs_of(scores.measures[m].direction, scores.values[list(family.places), m][:, used].T)
+    tukey = tukey_hsd(costs, level=1 - alpha, resamples=resamples, seed=seed)
+    order = np.argsort(costs.sum(axis=0), kind="stable").tolist()
+    letters = [""] * len(scores.runs)
+    if not np.isnan(tukey.p).all():
+        for place, text in zip(family.places, compact_letters(tukey.p < alpha, order), strict=True):
+            letters[place] = text
     return RunGroups(
-        measure=str(scores.measures[m]),
-        direction=direction,
-        runs=scores.runs,
-        means=means,
-        differences=spread(tested.differences),
-        p=p,
-        effects=spread(tested.effects),
-        critical=tested.critical,
-        letters=compact_letters(np.nan_to_num(p, nan=1.0) < alpha, order),
-        order=tuple(order),
-        topics=tuple(topic for topic, use in zip(scores.topics, used, strict=True) if use),
-        undefined=tuple(topic for topic, use in zip(scores.topics, used, strict=True) if not use),
-        alpha=alpha,
+        family=family,
+        tukey=tukey,
+        letters=tuple(letters),
+        order=tuple(family.places[i] for i in order),
+        topics=topic_names(scores, used),
+        undefined=topic_names(scores, ~used),
     )

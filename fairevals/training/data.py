@@ -15,8 +15,8 @@ from fairevals.collection import AttributeView, Exposed, Ranked
 from fairevals.collection.blocks import Block
 from fairevals.errors import InputError, InputWarning, Place, UsageError, escape
 from fairevals.ids import Ids, Index
-from fairevals.io.groups import group_names, read_memberships
 from fairevals.io.letor import read_letor
+from fairevals.io.memberships import group_names, read_memberships
 from fairevals.io.task import AttributeSpec
 from fairevals.typing import Array, Bools, Floats, Ints
 

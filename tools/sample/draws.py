@@ -11,10 +11,10 @@ T = TypeVar("T")
 
 
 class Draws:
-    """Draws keyed by a seed and what they are for, so that adding a draw in one place changes no other.
+    """Draws keyed by a seed and a purpose, so that a new draw in one place changes no other.
 
-    `random.Random.random` is the one draw whose sequence Python promises to keep, and only sums and products
-    follow it: no logarithm whose last digit depends on the machine.
+    Python guarantees the sequence of `random.Random.random` only. Everything else is made from it by sums and products;
+    the last digit of a logarithm would depend on the machine.
 
     >>> Draws(2026, "run", "bm25").below(100) == Draws(2026, "run", "bm25").below(100)
     True
@@ -41,13 +41,13 @@ class Draws:
 
     def weighted(self, weights: Sequence[float]) -> int:
         """An index, with probability proportional to its weight."""
-        left = self.uniform() * math.fsum(weights)
+        rest = self.uniform() * math.fsum(weights)
         for index, weight in enumerate(weights):
-            left -= weight
-            if left < 0:
+            rest -= weight
+            if rest < 0:
                 return index
         return len(weights) - 1
 
     def noise(self) -> float:
-        """A nearly normal number with mean 0 and variance 1: twelve uniform ones, added up."""
+        """A nearly normal number with mean 0 and variance 1: the sum of twelve uniform ones, minus 6."""
         return math.fsum(self.uniform() for _ in range(12)) - 6.0

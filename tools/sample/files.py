@@ -65,7 +65,7 @@ def origin_text(topics: list[Topic]) -> str:
 
 
 def topics_text(topics: list[Topic]) -> str:
-    """What the topics ask for."""
+    """The topics with their kinds and titles."""
     rows = (f"{topic.topic}\t{topic.kind}\t{topic.title}" for topic in topics)
     return _lines(("topic\tkind\ttitle", *rows))
 

@@ -1,4 +1,4 @@
-"""The sample's pages as learning data: what a learner may know of each page, and the groups it should be fair to."""
+"""The sample's pages as learning data: features of each page, and groups."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from tools.sample.pages import GROUPS, Page
 from tools.sample.topics import Topic
 
 FEATURES = ("match of the text", "match of the title", "fame", "length of the name")
-"""What the features 1 to 4 stand for. Fame is of some use, and favours some groups."""
+"""The meaning of features 1 to 4. Fame is somewhat useful, and favours some groups."""
 LEARNED = {"researchers": "HINDEX", "films": "ORIGIN"}
-"""The attribute whose groups a trained policy is to be fair to, by kind of topic."""
+"""The attribute whose groups a trained policy should be fair to, by kind of topic."""
 
 
 def features(page: Page, topic: Topic, draws: Draws) -> tuple[float, ...]:
@@ -20,7 +20,7 @@ def features(page: Page, topic: Topic, draws: Draws) -> tuple[float, ...]:
 
 
 def letor_lines(topics: list[Topic], seed: int) -> list[str]:
-    """Every page that a run may retrieve, in LETOR's format; a page that nobody judged counts as grade 0."""
+    """Every page that a run may retrieve, in LETOR's format; unjudged pages have grade 0."""
     lines = []
     for topic in topics:
         draws = Draws(seed, "letor", topic.topic)
@@ -31,7 +31,7 @@ def letor_lines(topics: list[Topic], seed: int) -> list[str]:
 
 
 def group_rows(topics: list[Topic]) -> list[str]:
-    """The groups that trained policies are fair to: doc,group,weight; unmapped pages are in all groups alike."""
+    """The groups for training as doc,group,weight; an unmapped page has the same share in all groups."""
     rows = []
     pages = {page.doc: (page, LEARNED[topic.kind]) for topic in topics for page in topic.pages}
     for doc, (page, attribute) in sorted(pages.items()):

@@ -21,7 +21,7 @@ UNMAPPED = 0.06  # share of pages whose membership in an attribute is not known
 SHARED_PAGE = 0.3  # share of researcher pages that name several people
 AT_HOME = 0.7  # share of people who work in the region they come from
 
-# How many pages are from each region, and how high h-indices run there: the imbalance that fairness is about.
+# The share of pages from each region, and the h-indices there: the imbalance that fairness measures detect.
 REGION_WEIGHTS = (0.21, 0.18, 0.25, 0.21, 0.15)
 ORIGIN_WEIGHTS = (0.16, 0.34, 0.24, 0.26)
 HINDEX_WEIGHTS = {
@@ -34,7 +34,7 @@ HINDEX_WEIGHTS = {
 REGION_FAME = {"Africa": 0.0, "Americas": 1.0, "Asia": 0.1, "Europe": 0.3, "Oceania": 0.0}
 
 
-@dataclass(frozen=True, eq=False)  # a page is itself, and so a key
+@dataclass(frozen=True, eq=False)  # compared by identity, so that pages can be keys
 class Page:
     """A document: its id, the topics it is mainly and partly about, its fame in 0…1, its memberships."""
 
@@ -45,7 +45,7 @@ class Page:
     memberships: dict[str, Shares]  # without the attributes for which the page is unmapped
 
     def share(self, attribute: str) -> Shares:
-        """The membership in the attribute's groups, uniform where it is not known."""
+        """The membership in the attribute's groups, uniform if it is unknown."""
         size = len(GROUPS[attribute])
         return self.memberships.get(attribute, (1.0 / size,) * size)
 
@@ -70,7 +70,7 @@ def mean_shares(shares: Iterable[Shares]) -> Shares:
 
 
 def researcher_page(main: int, side: int, draws: Draws) -> Page:
-    """A researcher's page, or that of a group of two, four or five of them."""
+    """The page of one researcher, or of a group of two, four or five."""
     place_region = REGIONS[draws.weighted(REGION_WEIGHTS)]
     place = draws.pick(PLACES[place_region])
     several = draws.uniform() < SHARED_PAGE
@@ -84,7 +84,7 @@ def researcher_page(main: int, side: int, draws: Draws) -> Page:
 
 
 def film(main: int, side: int, draws: Draws) -> Page:
-    """A film, its title made of its theme's words."""
+    """A film with a title made from words of its theme."""
     group = draws.weighted(ORIGIN_WEIGHTS)
     origin = GROUPS["ORIGIN"][group]
     noun = draws.pick(list(THEMES.values())[main])

@@ -10,20 +10,20 @@ from tools.sample.pages import GROUPS, Page, Shares, mean_shares
 from tools.sample.topics import Topic
 
 ORIGIN_TARGET: Shares = (0.3, 0.2, 0.3, 0.2)
-LEFT_OUT = {"round-robin": "M14"}  # a system that returns nothing for a topic
+LEFT_OUT = {"round-robin": "M14"}  # a topic for which a system returns nothing
 
 Ranking = list[tuple[str, str]]  # document and printed score, best first
-Scores = dict[Page, float]
+PageScores = dict[Page, float]
 
 
 def bm25(topic: Topic, seed: int) -> Ranking:
-    """Middling: matches words, and takes no heed of who is ranked."""
+    """Average: matches words and ignores who is ranked."""
     scores = _signal(topic, 1.0, Draws(seed, "bm25", topic.topic))
     return _ranked({page: 14.0 + 3.1 * score for page, score in scores.items()}, 4, 100)
 
 
 def dense(topic: Topic, seed: int) -> Ranking:
-    """The most useful, and as unbalanced as the pages are."""
+    """The most useful, and as unbalanced as the pages themselves."""
     return _ranked(_dense_scores(topic, seed), 6, 100)
 
 
@@ -43,7 +43,7 @@ def fair_rerank(topic: Topic, seed: int) -> Ranking:
     totals = {attribute: (0.0,) * len(target) for attribute, target in targets.items()}
     ranking = []
     for rank, score in enumerate(printed, 1):
-        balance = 0.2 * math.sqrt(rank)  # a page moves the balance ever less: care for it ever more
+        balance = 0.2 * math.sqrt(rank)  # later pages change the balance less, so it gets more weight
         worth = {page: scores[page] - balance * _imbalance(_added(totals, page), targets) for page in left}
         best = max(worth, key=lambda page: (worth[page], page.doc))
         totals = _added(totals, best)
@@ -67,7 +67,7 @@ def round_robin(topic: Topic, seed: int) -> Ranking:
 
 
 def random(topic: Topic, seed: int) -> Ranking:
-    """Any order: what the others must beat."""
+    """A random order, which the others must beat."""
     draws = Draws(seed, "random", topic.topic)
     return _ranked({page: draws.uniform() for page in topic.pages}, 6, 80)
 
@@ -82,18 +82,18 @@ SYSTEMS: dict[str, Callable[[Topic, int], Ranking]] = {
 }
 
 
-def _signal(topic: Topic, noise: float, draws: Draws) -> Scores:
-    """What a system sees of the grades."""
+def _signal(topic: Topic, noise: float, draws: Draws) -> PageScores:
+    """A noisy view of the grades."""
     return {page: topic.grade(page) + noise * draws.noise() for page in topic.pages}
 
 
-def _dense_scores(topic: Topic, seed: int) -> Scores:
+def _dense_scores(topic: Topic, seed: int) -> PageScores:
     scores = _signal(topic, 0.72, Draws(seed, "dense", topic.topic))
     return {page: 0.52 + 0.09 * score for page, score in scores.items()}
 
 
 def _targets(topic: Topic, top: list[Page]) -> dict[str, Shares]:
-    """The task's targets; for what follows the relevant documents the top of the list stands in."""
+    """The task's targets; the top of the list stands in for the relevant documents, which a system does not know."""
     if topic.kind == "films":
         return {"ORIGIN": ORIGIN_TARGET}
     size = len(GROUPS["HINDEX"])
@@ -109,14 +109,16 @@ def _added(totals: dict[str, Shares], page: Page) -> dict[str, Shares]:
 
 def _imbalance(totals: dict[str, Shares], targets: dict[str, Shares]) -> float:
     """How far group totals are from the targets: half the absolute difference, averaged over attributes."""
-    away = []
+    distances = []
     for attribute, target in targets.items():
         size = math.fsum(totals[attribute])
-        away.append(math.fsum(abs(a / size - b) for a, b in zip(totals[attribute], target, strict=True)) / 2)
-    return math.fsum(away) / len(away)
+        distances.append(
+            math.fsum(abs(a / size - b) for a, b in zip(totals[attribute], target, strict=True)) / 2
+        )
+    return math.fsum(distances) / len(distances)
 
 
-def _ranked(scores: Scores, places: int, depth: int) -> Ranking:
+def _ranked(scores: PageScores, places: int, depth: int) -> Ranking:
     """Best first by the score as printed, then by document id descending, as trec_eval reads it."""
     printed = [(float(f"{score:.{places}f}"), page.doc) for page, score in scores.items()]
     printed.sort(reverse=True)

@@ -10,7 +10,7 @@ from tools.sample.pages import Page, film, researcher_page
 from tools.sample.words import FIELDS, THEMES
 
 PAGES = 320  # of each kind
-UNJUDGED = 60  # pages of a topic that runs may retrieve and nobody judged
+UNJUDGED = 60  # unjudged pages of a topic that runs may retrieve
 FEW_RELEVANT = {"R07": 1, "R13": 4, "R19": 6, "M05": 3, "M11": 5}
 
 
@@ -29,7 +29,7 @@ class Topic:
         return ("HINDEX", "REGION") if self.kind == "researchers" else ("ORIGIN",)
 
     def grade(self, page: Page) -> int:
-        """The page's grade, 0 if nobody judged it."""
+        """The page's grade, 0 if it is unjudged."""
         return self.grades.get(page.doc, 0)
 
 
@@ -72,7 +72,7 @@ def _topics_of(
 def _judge(
     position: int, relevant: int, pages: list[Page], draws: Draws
 ) -> tuple[dict[str, int], tuple[Page, ...]]:
-    """The pages most about the topic are relevant, the next are judged and are not, more stay unjudged."""
+    """Judge pages by how much they are about the topic: relevant first, then not relevant, then unjudged."""
     about = {page.doc: _aboutness(page, position) + 0.9 * draws.uniform() for page in pages}
     nearest = sorted(pages, key=lambda page: (-about[page.doc], page.doc))
     judged = draws.between(55, 65)
@@ -85,7 +85,7 @@ def _judge(
 
 
 def _aboutness(page: Page, position: int) -> float:
-    """Fame counts a little, so that ranking by it is not useless."""
+    """How much a page is about a topic; fame adds a little, so ranking by fame is not useless."""
     if page.main == position:
         return 3.0 + 0.25 * page.fame
     if page.side == position:

@@ -1,4 +1,4 @@
-"""The words that the sample task is made of: its people, places and films are all invented."""
+"""The words of the sample task; its people, places and films are invented."""
 
 from __future__ import annotations
 

@@ -8,21 +8,22 @@
   const table = $("#board");
   const body = table.tBodies[0];
   const heads = all("thead th", table);
-  const turned = { ascending: "descending", descending: "ascending", other: "other" };
+  const reversed = { ascending: "descending", descending: "ascending", other: "other" };
 
   function sortBy(column) {
     const head = heads[column];
-    const again = head.hasAttribute("aria-sort") && !head.classList.contains("turned");
-    heads.forEach((other) => { other.removeAttribute("aria-sort"); other.classList.remove("turned"); });
-    head.setAttribute("aria-sort", again ? turned[head.dataset.best] : head.dataset.best);
-    head.classList.toggle("turned", again);
+    const again = head.hasAttribute("aria-sort") && !head.classList.contains("reversed");
+    heads.forEach((other) => { other.removeAttribute("aria-sort"); other.classList.remove("reversed"); });
+    head.setAttribute("aria-sort", again ? reversed[head.dataset.best] : head.dataset.best);
+    head.classList.toggle("reversed", again);
     const sign = again ? -1 : 1;
-    const cost = (row) => (column ? row.cells[column].dataset.cost : undefined);
+    // In either order incomplete runs follow the complete ones, and runs without a value come last.
+    const rank = (cell) => (cell.dataset.value === undefined ? 2 : cell.dataset.incomplete === undefined ? 0 : 1);
+    const key = (cell) => Number(cell.dataset.cost ?? -cell.dataset.value);  // a count has no cost
     const rows = Array.from(body.rows).sort((a, b) => {
       if (!column) return sign * a.dataset.name.localeCompare(b.dataset.name, "en", { numeric: true });
-      const [x, y] = [cost(a), cost(b)];
-      if (x === undefined || y === undefined) return (x === undefined) - (y === undefined);  // undefined is always last
-      return sign * (Number(x) - Number(y));
+      const [x, y] = [a.cells[column], b.cells[column]];
+      return rank(x) - rank(y) || (rank(x) < 2 ? sign * (key(x) - key(y)) : 0);
     });
     body.append(...rows);
   }
@@ -41,7 +42,7 @@
     all("tr", table).forEach((row) => { row.cells[Number(box.dataset.column)].hidden = !box.checked; });
   }));
 
-  // Drawing: everything is made by createElementNS and textContent, so that a name is always text.
+  // Drawing uses createElementNS and textContent only, so that a name is always text.
   function make(parent, name, attributes, text) {
     const element = document.createElementNS("http://www.w3.org/2000/svg", name);
     Object.entries(attributes || {}).forEach(([key, value]) => element.setAttribute(key, value));
@@ -52,23 +53,23 @@
   const minus = (text) => text.replace("-", "−");
   const number = (x, places = 4) => (x === null ? "–" : minus(Number(x.toFixed(places)) ? x.toFixed(places) : Math.abs(x).toFixed(places)));
   const signed = (x, places = 4) => (x > 0 && Number(x.toFixed(places)) ? "+" : "") + number(x, places);
-  const short = (text, most) => (text.length > most ? text.slice(0, most - 1) + "…" : text);
+  const short = (text, length) => (text.length > length ? text.slice(0, length - 1) + "…" : text);
 
   function ticks(low, high) {
     const raw = (high - low) / 5 || 1;
     const power = 10 ** Math.floor(Math.log10(raw));
     const step = [1, 2, 5, 10].map((k) => k * power).find((s) => s >= raw * 0.999);
-    const found = [];
-    for (let k = Math.ceil(low / step - 1e-9); k * step <= high + 1e-9 * step; k += 1) found.push(Number((k * step).toPrecision(12)));
-    return { found, places: Math.max(0, -Math.floor(Math.log10(step) + 1e-9)) };
+    const values = [];
+    for (let k = Math.ceil(low / step - 1e-9); k * step <= high + 1e-9 * step; k += 1) values.push(Number((k * step).toPrecision(12)));
+    return { values, places: Math.max(0, -Math.floor(Math.log10(step) + 1e-9)) };
   }
 
-  // One stop for Tab; arrows, Home and End go from item to item.
-  function roving(items, tell) {
+  // Tab reaches one item; the arrow keys, Home and End move between items.
+  function roving(items, show) {
     items.forEach((item, place) => {
       item.setAttribute("tabindex", place ? "-1" : "0");
-      item.addEventListener("focus", () => tell(item));
-      item.addEventListener("pointerenter", () => tell(item));
+      item.addEventListener("focus", () => show(item));
+      item.addEventListener("pointerenter", () => show(item));
       item.addEventListener("keydown", (event) => {
         const last = items.length - 1;
         const to = { ArrowRight: place + 1, ArrowDown: place + 1, ArrowLeft: place - 1, ArrowUp: place - 1, Home: 0, End: last }[event.key];
@@ -103,11 +104,13 @@
     const points = data.runs.map((name, r) => ({
       r, name, x: data.means[r][mx], y: data.means[r][my],
       xs: [data.low[r][mx], data.high[r][mx]], ys: [data.low[r][my], data.high[r][my]],
+      incomplete: data.incomplete[r][mx] || data.incomplete[r][my],
     })).filter((p) => p.x !== null && p.y !== null);
     plane.replaceChildren();
     if (!points.length) { make(plane, "text", { x: 30, y: 40 }, "No run has a value on both measures."); return; }
     points.forEach((p) => {
-      p.front = hasBest(a) && hasBest(b) && !points.some((q) => {
+      p.front = hasBest(a) && hasBest(b) && !p.incomplete && !points.some((q) => {
+        if (q.incomplete) return false;
         const [dx, dy] = [cost(a, q.x) - cost(a, p.x), cost(b, q.y) - cost(b, p.y)];
         return dx <= 0 && dy <= 0 && (dx < 0 || dy < 0);
       });
@@ -125,11 +128,11 @@
     const py = (v) => box.bottom - (v - y0) / (y1 - y0) * (box.bottom - box.top);
     const across = ticks(x0, x1);
     const up = ticks(y0, y1);
-    across.found.forEach((v) => {
+    across.values.forEach((v) => {
       make(plane, "line", { class: "grid", x1: px(v), x2: px(v), y1: box.top, y2: box.bottom });
       make(plane, "text", { class: "tick", x: px(v), y: box.bottom + 16, "text-anchor": "middle" }, number(v, across.places));
     });
-    up.found.forEach((v) => {
+    up.values.forEach((v) => {
       make(plane, "line", { class: "grid", x1: box.left, x2: box.right, y1: py(v), y2: py(v) });
       make(plane, "text", { class: "tick", x: box.left - 6, y: py(v) + 4, "text-anchor": "end" }, number(v, up.places));
     });
@@ -146,8 +149,8 @@
     const named = (p) => points.length <= 14 || p.front || p.r === data.baseline || data.references.includes(p.r);
     const items = [...points].sort((p, q) => p.x - q.x).map((p) => {
       const kind = p.r === data.baseline ? "base" : data.references.includes(p.r) ? "ref" : "run";
-      const text = `${p.name}${kind === "base" ? " (baseline)" : kind === "ref" ? " (reference policy)" : ""}: ${a.name} ${number(p.x)}, ${b.name} ${number(p.y)}${p.front ? "; on the Pareto front" : ""}`;
-      const item = make(plane, "g", { class: kind, role: "img", "aria-label": text, "data-run": p.r, "data-front": p.front });
+      const text = `${p.name}${kind === "base" ? " (baseline)" : kind === "ref" ? " (reference policy)" : ""}: ${a.name} ${number(p.x)}, ${b.name} ${number(p.y)}${p.front ? "; on the Pareto front" : ""}${p.incomplete ? "; incomplete" : ""}`;
+      const item = make(plane, "g", { class: p.incomplete ? `${kind} hollow` : kind, role: "img", "aria-label": text, "data-run": p.r, "data-front": p.front });
       make(item, "title", {}, text);
       const [x, y] = [px(p.x), py(p.y)];
       if (kind === "base") make(item, "rect", { class: "point", x: x - 5, y: y - 5, width: 10, height: 10 });
@@ -163,7 +166,7 @@
           return { dx, dy, anchor, spot, bad: taken.reduce((sum, other) => sum + overlap(spot, other), 0) + 40 * out };
         });
         const best = places.reduce((p1, p2) => (p2.bad < p1.bad ? p2 : p1));
-        if (best.bad < 0.3 * width * 13) {  // a name upon names says nothing: that run is named when pointed at
+        if (best.bad < 0.3 * width * 13) {  // a name that would cover others is left out: it is shown when the run is pointed at
           taken.push(best.spot);
           make(item, "text", { x: x + best.dx, y: y + best.dy, "text-anchor": best.anchor }, label);
         }
@@ -180,7 +183,7 @@
     drawPlane();
   }
 
-  // The picture that is there for readers without a script is folded away.
+  // Close the static picture, which is for readers without JavaScript.
   function reveal(chart) {
     const part = chart.closest(".interactive");
     part.hidden = false;
@@ -193,14 +196,14 @@
     const [r, m] = [Number($("#bars-run").value), Number($("#bars-measure").value)];
     const measure = data.measures[m];
     const [mine, base] = [data.values[r][m], data.values[data.baseline][m]];
-    const found = data.topics.map((topic, t) => {
+    const topics = data.topics.map((topic, t) => {
       if (mine[t] === null || base[t] === null) return null;
       const gain = measure.sign * (compared(measure, mine[t]) - compared(measure, base[t]));
       return { topic, value: mine[t], base: base[t], gain: Math.abs(gain) < 1e-6 ? 0 : gain };
     }).filter((item) => item !== null);
-    const sorted = [...found].sort((p, q) => q.gain - p.gain);
-    const total = found.reduce((sum, item) => sum + item.gain, 0);
-    const mean = found.length ? total / found.length : null;
+    const sorted = [...topics].sort((p, q) => q.gain - p.gain);
+    const total = topics.reduce((sum, item) => sum + item.gain, 0);
+    const mean = topics.length ? total / topics.length : null;
     bars.replaceChildren();
     const low = Math.min(0, ...sorted.map((item) => item.gain));
     const high = Math.max(0, ...sorted.map((item) => item.gain));
@@ -208,7 +211,7 @@
     const span = high - low || 1;
     const py = (v) => box.bottom - (v - low + 0.03 * span) / (1.06 * span) * (box.bottom - box.top);
     const scale = ticks(low, high);
-    scale.found.forEach((v) => {
+    scale.values.forEach((v) => {
       make(bars, "line", { class: "grid", x1: box.left, x2: box.right, y1: py(v), y2: py(v) });
       make(bars, "text", { class: "tick", x: box.left - 6, y: py(v) + 4, "text-anchor": "end" }, signed(v, scale.places));
     });
@@ -225,9 +228,9 @@
     });
     make(bars, "line", { class: "zero", x1: box.left, x2: box.right, y1: py(0), y2: py(0) });
     if (mean !== null) make(bars, "line", { class: "mean", x1: box.left, x2: box.right, y1: py(mean), y2: py(mean) });
-    make(bars, "text", { class: "tick", x: box.left, y: 250 }, `${found.length} topics, the largest gain first; dotted: mean gain ${mean === null ? "–" : signed(mean)}`);
+    make(bars, "text", { class: "tick", x: box.left, y: 250 }, `${topics.length} topics, the largest gain first; dotted: mean gain ${mean === null ? "–" : signed(mean)}`);
     roving(items, (item) => { $("#bars-readout").textContent = item.getAttribute("aria-label"); });
-    showDrivers(r, measure, found, total);
+    showDrivers(r, measure, topics, total);
     all("#tests tbody tr").forEach((row) => { row.hidden = row.dataset.measure !== measure.name; });
   }
 
@@ -243,15 +246,15 @@
     return count;
   }
 
-  function showDrivers(r, measure, found, total) {
-    const counts = [found.filter((i) => i.gain > 0).length, found.filter((i) => i.gain === 0).length, found.filter((i) => i.gain < 0).length];
-    const few = tipping(found.map((item) => item.gain), total);
-    const topics = (n) => `${n} topic${n === 1 ? "" : "s"}`;
-    $("#drivers-text").textContent = `${data.runs[r]}, ${measure.name}: mean gain ${found.length ? signed(total / found.length) : "–"}; `
-      + `better on ${counts[0]}, same on ${counts[1]}, worse on ${counts[2]} of ${topics(found.length)}.`
-      + (few === null ? "" : ` Without ${topics(few)}, those that favour it most, the sign would turn.`);
-    const most = found.filter((item) => item.gain).sort((p, q) => Math.abs(q.gain) - Math.abs(p.gain)).slice(0, 8);
-    const rows = most.map((item) => {
+  function showDrivers(r, measure, topics, total) {
+    const counts = [topics.filter((i) => i.gain > 0).length, topics.filter((i) => i.gain === 0).length, topics.filter((i) => i.gain < 0).length];
+    const few = tipping(topics.map((item) => item.gain), total);
+    const count = (n) => `${n} topic${n === 1 ? "" : "s"}`;
+    $("#drivers-text").textContent = `${data.runs[r]}, ${measure.name}: mean gain ${topics.length ? signed(total / topics.length) : "–"}; `
+      + `better on ${counts[0]}, same on ${counts[1]}, worse on ${counts[2]} of ${count(topics.length)}.`
+      + (few === null ? "" : ` Without the ${count(few)} with the largest effect, the sign of the mean gain would change.`);
+    const largest = topics.filter((item) => item.gain).sort((p, q) => Math.abs(q.gain) - Math.abs(p.gain)).slice(0, 8);
+    const rows = largest.map((item) => {
       const row = document.createElement("tr");
       const head = document.createElement("th");
       head.scope = "row";
@@ -259,7 +262,7 @@
       name.textContent = short(item.topic, 60);
       head.append(name);
       row.append(head);
-      const rest = found.length > 1 ? signed((total - item.gain) / (found.length - 1)) : "–";
+      const rest = topics.length > 1 ? signed((total - item.gain) / (topics.length - 1)) : "–";
       [number(item.value), number(item.base), signed(item.gain), rest].forEach((text) => { row.insertCell().textContent = text; });
       return row;
     });
@@ -275,7 +278,7 @@
     drawBars();
   }
 
-  // On paper everything is open.
+  // Everything is open on paper.
   let closed = [];
   window.addEventListener("beforeprint", () => {
     closed = all("details:not([open])").filter((details) => !details.matches(".chooser, .static"));

@@ -1,0 +1,298 @@
+"""Files of white-space separated columns.
+
+A `LineFormat` describes such a file once. The description serves the fast reader (`read`, which parses a whole chunk
+with numpy), the careful reader (`examine`, line by line) and the messages of both. The fast reader does not know what
+is wrong with a file, only that something is; the careful reader then finds the line.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from itertools import islice
+from typing import NoReturn
+
+import numpy as np
+
+from fairevals.errors import InputError, Place, escape
+from fairevals.ids import PAD_BACK, PAD_FRONT, Ids, padded_buffer
+from fairevals.io.decimals import NUMBER, parse_decimals
+from fairevals.io.streams import Source
+from fairevals.typing import Bytes, Floats, Ints
+
+NEWLINE, TAB, RETURN, SPACE, HASH = 10, 9, 13, 32, ord("#")
+_NO_ROWS: Ints = np.zeros(0, dtype=np.int64)
+_CONTROLS = bytes(c for c in range(32) if c not in (TAB, NEWLINE, RETURN))
+
+
+class Irregular(Exception):  # noqa: N818 -- not an error yet: the careful reader decides
+    """The chunk has something that the fast reader does not accept."""
+
+
+@dataclass(frozen=True)
+class Problem:
+    """Something that is wrong with a file: where, what kind, what was found and what was expected."""
+
+    place: Place
+    kind: str
+    found: str
+    expected: str = ""
+    warning: bool = False
+
+    def error(self) -> InputError:
+        """The same as an exception."""
+        return InputError(self.place, self.found, self.expected)
+
+
+def encoding_problem(place: Place, line: bytes, content: bytes | None = None) -> Problem | None:
+    """What makes a line unfit to be text: bytes that are not UTF-8, or control characters (in `content`)."""
+    content = line if content is None else content
+    try:
+        line.decode()
+    except UnicodeDecodeError as error:
+        wrong = escape(line[error.start : error.start + 4])
+        return Problem(place, "encoding", f"a byte that is not UTF-8 ({wrong})", "UTF-8")
+    if content.translate(None, _CONTROLS) != content:
+        return Problem(place, "encoding", f"a control character in {escape(content)!r}", "text")
+    return None
+
+
+def number_of(text: str | bytes) -> float:
+    """The number that a text spells; NaN if it is not a finite decimal number."""
+    raw = text.encode() if isinstance(text, str) else text
+    value = float(raw) if NUMBER.fullmatch(raw) else math.nan
+    return value if math.isfinite(value) else math.nan
+
+
+@dataclass(frozen=True)
+class Column:
+    """One column of a format. Its kind is "id" (any text), "number", or "grade" (a number, perhaps after an L)."""
+
+    name: str
+    kind: str = "id"
+    least: float = -math.inf
+    """The smallest number that is accepted."""
+    prefix: bytes = b""
+    """What the text must start with; it is no part of the id."""
+
+    def parse(self, buffer: Bytes, start: Ints, end: Ints) -> Floats:
+        """The numbers at `buffer[start:end]`; `Irregular` if one is not accepted."""
+        if self.kind == "grade":
+            start = start + np.isin(buffer[start], (ord("L"), ord("l")))
+        values, bad = parse_decimals(buffer, start, end)
+        if bad.size or (values < self.least).any():
+            raise Irregular
+        return values
+
+    def value(self, cell: bytes) -> float:
+        """The number in a cell; NaN if it is not accepted."""
+        value = number_of(cell[1:] if self.kind == "grade" and cell[:1] in (b"L", b"l") else cell)
+        return value if value >= self.least else math.nan
+
+    def expected(self, cell: bytes) -> str:
+        """What a cell should be; empty if the cell is accepted."""
+        if self.kind == "id":
+            fits = cell.startswith(self.prefix) and len(cell) > len(self.prefix)
+            return "" if fits else f"{self.prefix.decode()}ID"
+        if not math.isnan(self.value(cell)):
+            return ""
+        at_least = f"a number of at least {self.least:g}" if self.least > -math.inf else "a finite number"
+        return "a number, or L and a number" if self.kind == "grade" else at_least
+
+
+@dataclass(frozen=True)
+class Tokens:
+    """Where the cells of some lines are in a buffer: `start` and `end` are (lines, columns)."""
+
+    buffer: Bytes
+    start: Ints
+    end: Ints
+    numbers: tuple[Floats, ...]
+    """The values of each column of numbers or grades."""
+    rest: tuple[Ints, Ints, Ints] = (_NO_ROWS, _NO_ROWS, _NO_ROWS)
+    """Start, end and row of the cells beyond the described columns."""
+    comments: tuple[bytes, ...] = ()
+    """The comment at the end of each line, in formats that have such comments."""
+
+    def column(self, number: int) -> Ids:
+        """One column as ids."""
+        return Ids(self.buffer, self.start[:, number], self.end[:, number] - self.start[:, number])
+
+    def __len__(self) -> int:
+        return int(self.start.shape[0])
+
+
+@dataclass(frozen=True)
+class LineFormat:
+    r"""A file of lines with these columns, separated by spaces and tabs; lines end in \n or \r\n.
+
+    Blank lines and lines that start with `#` are skipped.
+
+    >>> format = LineFormat("a list", (Column("topic"), Column("doc"), Column("score", "number")))
+    >>> tokens = next(format.read(Source.of(b"# a comment\n7\td1  0.5\r\n\n7 d2 1\n")))
+    >>> tokens.column(1).texts(), tokens.numbers[0].tolist()
+    (['d1', 'd2'], [0.5, 1.0])
+    """
+
+    what: str
+    """What the file is, for messages: "a TREC run"."""
+    columns: tuple[Column, ...]
+    expected: str = ""
+    """How a line should look, for messages. By default made from the columns."""
+    skip: int = 0
+    """How many lines of the file precede the data."""
+    ragged: bool = False
+    """Whether any number of cells may follow the columns, and a `#` starts a comment anywhere in a line."""
+    check: Callable[[list[bytes], bytes], tuple[str, str] | None] = field(default=lambda cells, comment: None)
+    """What else may be wrong with the cells and comment of a line: what was found and what was expected."""
+
+    def __post_init__(self) -> None:
+        names = " ".join(column.name for column in self.columns)
+        object.__setattr__(self, "expected", self.expected or f"{len(self.columns)} columns ({names})")
+
+    def read(self, source: Source) -> Iterator[Tokens]:
+        """The lines, a chunk of the file at a time; the `InputError` of the first bad line if there is one."""
+        skip = self.skip
+        for chunk in source.chunks():
+            if skip:
+                *skipped, chunk = chunk.split(b"\n", skip)
+                skip -= len(skipped)
+            try:
+                tokens = self._parse(chunk)
+            except Irregular:
+                self.raise_problem(source)
+            yield tokens
+
+    def _parse(self, chunk: bytes) -> Tokens:
+        buffer = padded_buffer(chunk)
+        body = buffer[PAD_FRONT : buffer.size - PAD_BACK]
+        if body.size and int(body.max()) >= 0x7F:
+            try:
+                chunk.decode()
+            except UnicodeDecodeError:
+                raise Irregular from None
+        comment = None
+        if self.ragged:
+            line_end = np.flatnonzero(body == NEWLINE)
+            body, comment = _blank_comments(body, line_end)
+        separators = np.flatnonzero(body <= SPACE)
+        kinds = body[separators]
+        if np.any((kinds != SPACE) & (kinds != NEWLINE) & (kinds != TAB) & (kinds != RETURN)):
+            raise Irregular  # a control character
+        separators += PAD_FRONT
+        gaps = np.diff(separators, prepend=PAD_FRONT - 1)
+        ends_line = kinds == NEWLINE
+        width = len(self.columns)
+        if not self.ragged and separators.size % width == 0 and int(gaps.min(initial=2)) > 1:
+            table = ends_line.reshape(-1, width)
+            if table[:, -1].all() and not table[:, :-1].any():  # one separator between any two cells
+                end = separators.reshape(-1, width)
+                start = end - gaps.reshape(-1, width) + 1
+                data = buffer[start[:, 0]] != HASH
+                return self._tokens(buffer, *((start, end) if data.all() else (start[data], end[data])))
+        line = np.cumsum(ends_line)
+        line -= ends_line
+        is_token = gaps > 1
+        line, end = line[is_token], separators[is_token]
+        start = end - gaps[is_token] + 1
+        first = np.flatnonzero(np.diff(line, prepend=-1))
+        counts = np.diff(first, append=line.size)
+        if comment is not None:
+            if int(counts.min(initial=width)) < width:
+                raise Irregular
+            at = first[:, None] + np.arange(width)
+            beyond = np.ones(line.size, dtype=bool)
+            beyond[at] = False
+            rest = start[beyond], end[beyond], np.repeat(np.arange(first.size), counts)[beyond]
+            spans = zip(comment[line[first]].tolist(), line_end[line[first]].tolist(), strict=True)
+            comments = tuple(chunk[begin + 1 : stop] for begin, stop in spans)
+            return self._tokens(buffer, start[at], end[at], rest, comments)
+        data = buffer[start[first]] != HASH
+        if not data.all():
+            of_data = np.repeat(data, counts)
+            start, end, counts = start[of_data], end[of_data], counts[data]
+        if np.any(counts != width):
+            raise Irregular
+        return self._tokens(buffer, start.reshape(-1, width), end.reshape(-1, width))
+
+    def _tokens(
+        self,
+        buffer: Bytes,
+        start: Ints,
+        end: Ints,
+        rest: tuple[Ints, Ints, Ints] = Tokens.rest,
+        comments: tuple[bytes, ...] = (),
+    ) -> Tokens:
+        numbers = []
+        for at, column in enumerate(self.columns):
+            if column.kind != "id":
+                numbers.append(column.parse(buffer, start[:, at], end[:, at]))
+            elif column.prefix:
+                size = len(column.prefix)
+                if np.any(end[:, at] - start[:, at] <= size):
+                    raise Irregular
+                if np.any(buffer[start[:, at, None] + np.arange(size)] != list(column.prefix)):
+                    raise Irregular
+                start[:, at] += size
+        return Tokens(buffer, start, end, tuple(numbers), rest, comments)
+
+    def examine(self, source: Source) -> Iterator[tuple[int, list[bytes], Problem | None]]:
+        """The lines with data one by one: the number of the line, its cells, and what is wrong with it, if anything."""
+        for number, line in source.lines():
+            text = line.strip(b" \t\r")
+            if not text or number <= self.skip:
+                continue
+            content, _, comment = line.partition(b"#") if self.ragged else (line, b"", b"")
+            place = Place(source.name, number)
+            problem = encoding_problem(place, line, content)
+            cells = content.split()
+            if problem or not text.startswith(b"#"):
+                yield number, cells, problem or self._problem(place, line, cells, comment)
+
+    def _problem(self, place: Place, line: bytes, cells: list[bytes], comment: bytes) -> Problem | None:
+        width = len(self.columns)
+        if len(cells) < width or (len(cells) > width and not self.ragged):
+            return Problem(place, "columns", f"{len(cells)} columns: {escape(line)!r}", self.expected)
+        for column, cell in zip(self.columns, cells, strict=False):
+            if expected := column.expected(cell):
+                return Problem(place, column.name, f"{column.name} {escape(cell)!r}", expected)
+        wrong = self.check(cells, comment)
+        return Problem(place, "line", *wrong) if wrong else None
+
+    def raise_problem(self, source: Source) -> NoReturn:
+        """Raise the error of the first line that cannot be read."""
+        problems = (problem for _, _, problem in self.examine(source) if problem)
+        unknown = Problem(Place(source.name), "line", "a line that cannot be read", self.expected)
+        source.refuse(next(problems, unknown).error(), self.what)
+
+    def place_of(self, source: Source, row: int) -> Place:
+        """The place of the row-th line with data, counted from 0."""
+        numbers = (number for number, _, problem in self.examine(source) if not problem)
+        return Place(source.name, next(islice(numbers, row, None), 0))
+
+
+def data_lines(source: Source) -> Iterator[tuple[int, bytes]]:
+    """The lines that are neither blank nor comments with their numbers, for finding out the format."""
+    return (
+        (number, line)
+        for number, line in source.lines(1 << 14)
+        if line.strip() and not line.lstrip().startswith(b"#")
+    )
+
+
+def _blank_comments(body: Bytes, line_end: Ints) -> tuple[Bytes, Ints]:
+    """The bytes with comments replaced by spaces, and where the comment of each line begins (its end if none)."""
+    hashes = np.flatnonzero(body == HASH)
+    comment = line_end.copy()
+    if hashes.size == 0:
+        return body, comment
+    lines = np.searchsorted(line_end, hashes)
+    leading = np.flatnonzero(np.diff(lines, prepend=-1))
+    comment[lines[leading]] = hashes[leading]
+    change = np.zeros(body.size + 1, dtype=np.int8)
+    change[comment[lines[leading]]] = 1
+    change[line_end[lines[leading]]] = -1
+    content = body.copy()
+    content[np.cumsum(change[:-1], dtype=np.int8) > 0] = SPACE
+    return content, comment

@@ -1,0 +1,292 @@
+"""Memberships of documents in the groups of an attribute, and the target shares of the groups.
+
+Two formats of memberships: NTCIR's `topic doc p1 … pC` with one line per document, and a long table (csv or tsv)
+with columns `[topic,] doc, group [, weight]` and one line per group of a document.
+"""
+
+from __future__ import annotations
+
+import csv
+import math
+import os
+import warnings
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from fairevals.errors import InputError, InputWarning, Place, escape, pluralize
+from fairevals.ids import Ids, Index, numbered
+from fairevals.io.lines import Column, LineFormat, data_lines, encoding_problem, number_of
+from fairevals.io.streams import Source
+from fairevals.io.tables import names, split_line, table
+from fairevals.io.task import AttributeSpec
+from fairevals.typing import Floats, Ints
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+LONG_COLUMNS = ("topic", "doc", "group", "weight")
+LONG_TABLE = "columns doc and group, perhaps topic and weight"
+TARGET_TOLERANCE = 1e-4
+"""How far from 1 the sum of a target may be: enough for shares printed with four decimals."""
+ROW_TOLERANCE = 0.01 + 1e-9
+"""How far from 1 memberships may sum without a warning: enough for three shares printed with two decimals."""
+
+Entry = tuple[int, str, str, str, Any]
+"""Line, topic, document, group and weight."""
+
+
+@dataclass(frozen=True)
+class MembershipColumns:
+    """Memberships: one row per document, or per document of a topic. Each row of `weights` sums to 1."""
+
+    name: str
+    topics: list[str] | None
+    """None: a document's membership is the same for every topic."""
+    topic_of: Ints
+    """The row's index into `topics`; zeros if there are none."""
+    docs: Ids
+    weights: Floats
+    """(rows, groups)"""
+
+
+def normalise_rows(weights: Floats) -> Floats:
+    """Each row (…, group) of non-negative numbers, not all 0, divided by its sum.
+
+    A row that sums to 1 except for rounding stays as it is, so that values written with all their digits are read
+    back bit for bit.
+
+    >>> normalise_rows(np.array([[2.0, 1.0, 1.0], [0.3, 0.3, 0.4]]))
+    array([[0.5 , 0.25, 0.25],
+           [0.3 , 0.3 , 0.4 ]])
+    """
+    scaled = weights / weights.max(axis=-1, keepdims=True)  # the sum of huge numbers would overflow
+    scaled /= scaled.sum(axis=-1, keepdims=True)
+    with np.errstate(over="ignore"):
+        off = np.abs(weights.sum(axis=-1, keepdims=True) - 1)
+    settled = off <= weights.shape[-1] * np.finfo(np.float64).eps
+    result: Floats = np.where(settled, weights, scaled) + 0.0  # never −0
+    return result
+
+
+def _warn_of_sums(name: str, weights: Floats, place_of: Callable[[int], Place]) -> None:
+    """Warn once if rows do not sum to 1."""
+    with np.errstate(over="ignore"):
+        sums = weights.sum(axis=1)
+    off = np.flatnonzero(~(np.abs(sums - 1) <= ROW_TOLERANCE))
+    if off.size:
+        example = f"line {place_of(int(off[0])).line} has a sum of {sums[off[0]]:.6g}"
+        documents = pluralize(off.size, "document")
+        message = (
+            f"{Place(name)}: the memberships of {documents} do not sum to 1 and were normalised ({example})"
+        )
+        warnings.warn(InputWarning(message), stacklevel=3)
+
+
+def read_memberships(spec: AttributeSpec) -> MembershipColumns:
+    """Read the memberships file of an attribute, in either format.
+
+    A first line that names the columns `doc` and `group` makes it a long table; anything else is NTCIR's format.
+    Rows are normalised to sum to 1. An `InputWarning` reports rows whose sum is further from 1 than rounding
+    explains, unless the file is a long table without weights.
+
+    An error with file and line: a row with the wrong number of columns, with a number that is negative or not
+    finite, with nothing above 0, of an unknown group, without document, or of a document that already has a row.
+    """
+    if spec.memberships is None:
+        raise InputError(
+            spec.place, f"attribute {escape(spec.name)} without memberships", 'memberships = "FILE"'
+        )
+    source = Source.of(spec.memberships)
+    return _read_long(source, spec.groups) if is_long(source) else _read_ntcir(source, spec.groups)
+
+
+def is_long(source: Source) -> bool:
+    """Whether a file's first line is the header of a long table."""
+    _, first = next(data_lines(source), (0, b""))
+    try:
+        return {"doc", "group"} <= {name.strip() for name in split_line(first.decode())}
+    except (UnicodeDecodeError, csv.Error):
+        return False
+
+
+def _all_zero(cells: list[bytes], comment: bytes) -> tuple[str, str] | None:
+    return None if any(map(float, cells[2:])) else ("memberships that are all 0", "one above 0")
+
+
+def _read_ntcir(source: Source, groups: Sequence[str]) -> MembershipColumns:
+    count = len(groups)
+    line_format = LineFormat(
+        "memberships",
+        (Column("topic"), Column("doc"), *[Column("membership", "number", least=0)] * count),
+        f"{2 + count} columns (topic doc and one number for each of {count} groups), or a table with {LONG_TABLE}",
+        check=_all_zero,
+    )
+    topics: dict[str, int] = {}
+    parts: list[tuple[Ints, Ids, Floats]] = []
+    for tokens in line_format.read(source):
+        weights = np.stack(tokens.numbers, axis=1)
+        if not (weights > 0).any(axis=1).all():
+            line_format.raise_problem(source)
+        parts.append((numbered(tokens.column(0), topics), tokens.column(1).compact(), weights))
+    if not topics:
+        raise InputError(Place(source.name), "no line", line_format.expected)
+    codes = np.concatenate([part[0] for part in parts])
+    docs = Ids.concatenate([part[1] for part in parts])
+    weights = np.concatenate([part[2] for part in parts])
+    for row in Index(codes, docs).duplicates()[:1].tolist():
+        doc, topic = escape(docs.text(row)), escape(list(topics)[codes[row]])
+        place = line_format.place_of(source, row)
+        raise InputError(place, f"document {doc!r} twice in topic {topic!r}", "one line per document")
+    _warn_of_sums(source.name, weights, lambda row: line_format.place_of(source, row))
+    return MembershipColumns(source.name, list(topics), codes, docs, normalise_rows(weights))
+
+
+def _read_long(source: Source, groups: Sequence[str]) -> MembershipColumns:
+    _, header, rows = table(source, ("doc", "group"), known=LONG_COLUMNS)
+    topic, doc, group, weight = (header.index(c) if c in header else -1 for c in LONG_COLUMNS)
+    entries = (
+        (line, row[topic] if topic >= 0 else "", row[doc], row[group], row[weight] if weight >= 0 else 1.0)
+        for line, row in rows
+    )
+    return collect(source.name, entries, groups, by_topic=topic >= 0, warn=weight >= 0)
+
+
+def collect(
+    name: str, entries: Iterable[Entry], groups: Sequence[str], *, by_topic: bool, warn: bool = False
+) -> MembershipColumns:
+    """Memberships from entries, normalised per document; with `warn`, sums that are not 1 are reported.
+
+    The same group of a document twice is an error: it is more often a mistake than meant as a sum.
+    """
+    column = {group: number for number, group in enumerate(groups)}
+    topics: dict[str, int] = {}
+    row_of: dict[tuple[int, str], int] = {}
+    first_line: list[int] = []
+    cells: dict[tuple[int, int], float] = {}
+    for line, topic, doc, group, given in entries:
+        if not doc or (by_topic and not topic):
+            raise InputError(Place(name, line), f"an empty {'topic' if doc else 'doc'}", "a name")
+        if group not in column:
+            raise InputError(
+                Place(name, line), f"the unknown group {escape(group)!r}", f"one of {names(groups)}"
+            )
+        weight = number_of(given) if isinstance(given, str) else float(given)
+        if not 0 <= weight < math.inf:
+            raise InputError(Place(name, line), f"weight {escape(str(given))!r}", "a number of at least 0")
+        key = (topics.setdefault(topic, len(topics)) if by_topic else 0, doc)
+        row = row_of.setdefault(key, len(row_of))
+        if row == len(first_line):
+            first_line.append(line)
+        if (row, column[group]) in cells:
+            where = f" in topic {escape(topic)!r}" if by_topic else ""
+            found = f"document {escape(doc)!r}{where} twice in group {escape(group)!r}"
+            raise InputError(Place(name, line), found, "one line for each of its groups")
+        cells[row, column[group]] = weight
+    if not row_of:
+        raise InputError(Place(name), "no membership", "one or more")
+    weights = np.zeros((len(row_of), len(groups)))
+    at = np.array(list(cells), dtype=np.int64)
+    weights[at[:, 0], at[:, 1]] = list(cells.values())
+    for row in np.flatnonzero(~(weights > 0).any(axis=1))[:1].tolist():
+        found = f"weights of document {escape(list(row_of)[row][1])!r} that are all 0"
+        raise InputError(Place(name, first_line[row]), found, "one above 0")
+    if warn:
+        _warn_of_sums(name, weights, lambda row: Place(name, first_line[row]))
+    return MembershipColumns(
+        name,
+        list(topics) if by_topic else None,
+        np.array([topic for topic, _ in row_of], dtype=np.int64),
+        Ids.of(doc for _, doc in row_of),
+        normalise_rows(weights),
+    )
+
+
+# Memberships from Python -------------------------------------------------------------------------------------
+
+
+def entries_of_frame(frame: pd.DataFrame, name: str) -> tuple[list[Entry], bool]:
+    """The rows of a table `[topic,] doc, group [, weight]` for `collect`, and whether it has topics."""
+    if not {"doc", "group"} <= set(frame.columns) <= set(LONG_COLUMNS):
+        raise InputError(Place(name), f"columns {names(map(str, frame.columns))}", LONG_TABLE)
+
+    def texts(column: str) -> list[str]:
+        pairs = zip(frame[column].tolist(), frame[column].notna().tolist(), strict=True)
+        return [str(value) if there else "" for value, there in pairs]
+
+    by_topic = "topic" in frame.columns
+    topics = texts("topic") if by_topic else [""] * len(frame)
+    weights: list[Any] = frame["weight"].tolist() if "weight" in frame.columns else [1.0] * len(frame)
+    columns = (topics, texts("doc"), texts("group"), map(_weight, weights))
+    return list(zip(range(1, len(frame) + 1), *columns, strict=True)), by_topic
+
+
+def entries_of_dict(given: Mapping[str, str | Mapping[str, float]]) -> list[Entry]:
+    """The entries of {doc: group} or {doc: {group: weight}} for `collect`; the line is the place in the dict.
+
+    >>> entries_of_dict({"a": "she", "b": {"he": 1, "she": 3}})
+    [(1, '', 'a', 'she', 1.0), (2, '', 'b', 'he', 1), (2, '', 'b', 'she', 3)]
+    """
+    return [
+        (number, "", str(doc), str(group), _weight(weight))
+        for number, (doc, groups) in enumerate(given.items(), 1)
+        for group, weight in (groups.items() if isinstance(groups, Mapping) else [(groups, 1.0)])
+    ]
+
+
+def _weight(value: Any) -> Any:
+    """A weight for `collect`: anything that is not a number becomes a text, to be parsed or refused."""
+    return value if isinstance(value, (int, float, np.number)) and not isinstance(value, bool) else str(value)
+
+
+def group_names(path: str | os.PathLike[str]) -> list[str]:
+    """The names of the groups in a long table, sorted."""
+    _, header, rows = table(Source.of(path), ("doc", "group"), known=LONG_COLUMNS)
+    return sorted({row[header.index("group")] for _, row in rows})
+
+
+# Targets -----------------------------------------------------------------------------------------------------
+
+
+def checked_target(values: Sequence[float], groups: Sequence[str], place: Place) -> tuple[float, ...]:
+    """A target as shares that sum to 1; an error unless there is one number per group and they almost do.
+
+    If the sum is not 1 (by more than 1e-12), an `InputWarning` reports that it was normalised.
+    """
+    if len(values) != len(groups):
+        raise InputError(place, f"a target of {len(values)} numbers", f"{len(groups)}, one for each group")
+    for value in values:
+        if not 0 <= value < math.inf:
+            raise InputError(place, f"{value!r} in a target", "numbers of at least 0")
+    total = math.fsum(values)
+    if abs(total - 1) > TARGET_TOLERANCE:
+        raise InputError(place, f"a target that sums to {total:.10g}", f"1 (within {TARGET_TOLERANCE:g})")
+    if abs(total - 1) > 1e-12:
+        message = f"{place}: the target sums to {total:.13g}; it was divided by that"
+        warnings.warn(InputWarning(message), stacklevel=2)
+    return tuple(normalise_rows(np.array(values, dtype=np.float64)).tolist())
+
+
+def read_target_file(path: str | os.PathLike[str], groups: Sequence[str]) -> tuple[float, ...]:
+    """A target from a file such as FairWeb's `golddistr`: one probability per line, in the order of the groups.
+
+    Several on one line are accepted too; blank lines are skipped.
+    """
+    source = Source.of(path)
+    values: list[float] = []
+    place = Place(source.name)
+    for number, line in source.lines():
+        for part in line.split():
+            place = Place(source.name, number)
+            if problem := encoding_problem(place, line):
+                source.refuse(problem.error(), "a target")
+            value = number_of(part)
+            if not value >= 0:
+                error = InputError(place, f"probability {escape(part)!r}", "a number of at least 0")
+                source.refuse(error, "a target")
+            if len(values) == len(groups):
+                raise InputError(place, f"more than {len(groups)} numbers", "one for each group")
+            values.append(value)
+    return checked_target(values, groups, place)

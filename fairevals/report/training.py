@@ -1,0 +1,289 @@
+"""Trained policies: their summaries as training wrote them, the effect of λ, and learning curves."""
+
+from __future__ import annotations
+
+import csv
+import math
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from fairevals.errors import FairevalsError, InputError, Place, escape
+from fairevals.io.streams import Source
+from fairevals.measures.base import HIGHER, Direction, split_name
+from fairevals.measures.index import INDEX, measure_class
+from fairevals.report.figures import place_labels
+from fairevals.report.style import COLOURS, MARKERS, band, labels, new_figure
+from fairevals.training import TrainedPolicy
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+SUMMARY_COLUMNS = ("policy", "lambda", "seed", "split", "measure", "value", "se")
+MAX_METHODS = 8
+MAX_LAMBDAS = 8
+"""Learning curves are drawn for so many λ; the others are in their log.csv."""
+_DISPARITIES = ("D_group", "D_ind")
+_GREEDY = ".greedy"
+_SEED_AND_LAMBDA = re.compile(r"(-lambda[-+.0-9e]+)?(-seed\d+)?$")
+
+
+def method_of(policy: str) -> str:
+    """The method of a policy: its name without λ and seed.
+
+    >>> method_of("fair-pg-rank-lambda0.5-seed3"), method_of("ridge-seed0.greedy"), method_of("mine")
+    ('fair-pg-rank', 'ridge (greedy)', 'mine')
+    """
+    name = _SEED_AND_LAMBDA.sub("", policy.removesuffix(_GREEDY))
+    return f"{name} (greedy)" if policy.endswith(_GREEDY) else name
+
+
+def is_greedy(method: str) -> bool:
+    """Whether a method is the greedy reading of its policies: the one ranking by descending score."""
+    return method.endswith("(greedy)")
+
+
+def direction_of(measure: str) -> Direction:
+    """A measure's direction by its name alone (in a summary D_group has no attribute)."""
+    try:
+        name = split_name(measure)[0]
+    except FairevalsError:
+        return HIGHER
+    return measure_class(name).direction if name in INDEX else HIGHER
+
+
+@dataclass(frozen=True)
+class SweepPoint:
+    """A method at one λ on a split: its mean over seeds on a measure."""
+
+    family: str
+    """The method; see `method_of`."""
+    lam: float | None
+    split: str
+    measure: str
+    mean: float
+    deviation: float
+    """Standard deviation over seeds; NaN with one seed."""
+    seeds: int
+    values: tuple[float, ...]
+
+
+@dataclass(frozen=True)
+class TrainingSummary:
+    """The policies of one or more folders."""
+
+    points: tuple[SweepPoint, ...]
+
+    @property
+    def measures(self) -> tuple[str, ...]:
+        """The measures, in the order of the files."""
+        return tuple(dict.fromkeys(p.measure for p in self.points))
+
+    @property
+    def utility(self) -> str | None:
+        """The first measure that is not a disparity."""
+        return next((m for m in self.measures if not m.startswith(_DISPARITIES)), None)
+
+    @property
+    def disparity(self) -> str | None:
+        """D_group if there is one, else D_ind."""
+        return next((m for start in _DISPARITIES for m in self.measures if m.startswith(start)), None)
+
+    @property
+    def pair(self) -> list[str]:
+        """Utility and disparity, as far as there are any."""
+        return [measure for measure in (self.utility, self.disparity) if measure]
+
+    @property
+    def splits(self) -> tuple[str, ...]:
+        """Those of train, valid and test that there are, then others."""
+        usual, there = ("train", "valid", "test"), dict.fromkeys(p.split for p in self.points)
+        return (*(s for s in usual if s in there), *(s for s in there if s not in usual))
+
+    @property
+    def shown_splits(self) -> tuple[str, ...]:
+        """The splits that figures show: training and test data, or else the first two."""
+        return tuple(s for s in self.splits if s != "valid")[:2] or self.splits[:2]
+
+    @property
+    def families(self) -> tuple[str, ...]:
+        """The methods; greedy readings last."""
+        return tuple(sorted(dict.fromkeys(p.family for p in self.points), key=is_greedy))
+
+    def of(self, name: str, split: str, measure: str | None) -> list[SweepPoint]:
+        """The points of a method on a split and measure, by λ."""
+        mine = [p for p in self.points if (p.family, p.split, p.measure) == (name, split, measure)]
+        return sorted(mine, key=lambda p: (p.lam is None, p.lam or 0))
+
+    def lambdas(self, *names: str) -> list[float]:
+        """The λ of methods, in ascending order; empty for methods without λ."""
+        return sorted({p.lam for p in self.points if p.family in names and p.lam is not None})
+
+    @property
+    def swept(self) -> tuple[str, ...]:
+        """The methods that were trained with more than one λ."""
+        return tuple(name for name in self.families if len(self.lambdas(name)) > 1)
+
+    def rows(self) -> Iterator[tuple[str, float | None, list[SweepPoint | None]]]:
+        """(method, λ, points): one point for each measure of `pair` and each split that figures show."""
+        columns = [(split, measure) for measure in self.pair for split in self.shown_splits]
+        for name in self.families:
+            for lam in (*self.lambdas(name),) or (None,):
+                points = [{p.lam: p for p in self.of(name, *column)} for column in columns]
+                yield name, lam, [by_lambda.get(lam) for by_lambda in points]
+
+
+def read_summaries(folders: Sequence[Path]) -> TrainingSummary | None:
+    """The summaries of all folders together, with means and standard deviations over seeds; None without any row.
+
+    Undefined values are skipped. An invalid file is an `InputError` with file and line.
+    """
+    seeds: dict[tuple[str, float | None, str, str], list[float]] = {}
+    for folder in folders:
+        for policy, lam, split, measure, value in _read_summary(folder):
+            values = seeds.setdefault((method_of(policy), lam, split, measure), [])
+            values += [] if value is None else [value]
+    points = []
+    for key, values in seeds.items():
+        mean = math.fsum(values) / len(values) if values else math.nan
+        deviation = float(np.std(values, ddof=1)) if len(values) > 1 else math.nan
+        points.append(SweepPoint(*key, mean, deviation, len(values), tuple(values)))
+    return TrainingSummary(tuple(points)) if points else None
+
+
+def _read_summary(folder: Path) -> list[tuple[str, float | None, str, str, float | None]]:
+    """Rows (policy, λ, split, measure, value) of a folder's summary.csv; columns are found by their names."""
+    source = Source.of(folder / "summary.csv")
+    try:
+        lines = source.read().decode("utf-8").splitlines()
+    except UnicodeDecodeError:
+        raise InputError(Place(source.name), "bytes that are not UTF-8", "UTF-8") from None
+    reader = csv.reader(lines)
+    head = next(reader, [])
+    if not set(SUMMARY_COLUMNS) <= set(head):
+        columns = f"columns {escape(','.join(head))}"
+        raise InputError(Place(source.name, 1), columns, ",".join(SUMMARY_COLUMNS))
+    rows = []
+    for cells in reader:
+        place = Place(source.name, reader.line_num)
+        if len(cells) != len(head):
+            raise InputError(place, f"{len(cells)} columns", str(len(head)))
+        row = dict(zip(head, cells, strict=True))
+        lam, value, _ = (_finite(row[name], place) for name in ("lambda", "value", "se"))
+        rows.append((row["policy"], lam, row["split"], row["measure"], value))
+    return rows
+
+
+def _finite(text: str, place: Place) -> float | None:
+    """A finite number; None for an empty cell."""
+    try:
+        value = float(text) if text else None
+    except ValueError:
+        value = math.inf
+    if value is not None and not math.isfinite(value):
+        raise InputError(place, f"{escape(text)!r}", "a finite number")
+    return value
+
+
+def lambda_figure(summary: TrainingSummary) -> Figure:
+    """Utility and disparity along λ, one Axes each: lines are means, bands ± one standard deviation over seeds."""
+    names = [name for name in summary.swept if not is_greedy(name)] or list(summary.swept)
+    names = names[: MAX_METHODS // 2]
+    # λ = 0, 1, 10, 100 are drawn at equal distances, in their order.
+    lams = summary.lambdas(*names)
+    with new_figure(1.2 + 4.6 * len(summary.pair), 3.9) as figure:
+        for number, measure in enumerate(summary.pair, 1):
+            axes = figure.add_subplot(1, len(summary.pair), number)
+            for f, name in enumerate(names):
+                for s, split in enumerate(summary.shown_splits):
+                    points = [p for p in summary.of(name, split, measure) if not math.isnan(p.mean)]
+                    known = [(lams.index(p.lam), p.mean, p.deviation) for p in points if p.lam is not None]
+                    x, mean, deviation = np.array(known).reshape(-1, 3).T
+                    label, line = f"{labels([name])[0]}, {split}", ("-", "--")[s % 2]
+                    band(axes, x, mean, deviation, 2 * f + s, label, linestyle=line)
+            axes.set_xticks(range(len(lams)), [f"{lam:g}" for lam in lams])
+            axes.set(xlabel="λ (weight of the disparity)", ylabel=f"{measure} {direction_of(measure).arrow}")
+            if measure == summary.disparity:
+                axes.set_ylim(bottom=0)
+        handles, texts = figure.axes[0].get_legend_handles_labels()
+        figure.legend(handles, texts, loc="outside lower center", ncols=min(4, len(texts)), frameon=False)
+    return figure
+
+
+def plane_figure(summary: TrainingSummary) -> Figure:
+    """Utility against disparity on the last split: a method is a line over its λ, or a point without λ.
+
+    Greedy readings are shown only for methods without a sweep.
+    """
+    utility, disparity, split = summary.utility, summary.disparity, summary.shown_splits[-1]
+    methods = [name for name in summary.families if not (is_greedy(name) and name in summary.swept)]
+    named: list[tuple[str, float, float]] = []
+    with new_figure(7.4, 4.8) as figure:
+        axes = figure.add_subplot()
+        for f, name in enumerate(methods[:MAX_METHODS]):
+            up = {q.lam: q for q in summary.of(name, split, disparity)}
+            both = [(p, up[p.lam]) for p in summary.of(name, split, utility) if p.lam in up]
+            both = [(p, q) for p, q in both if not math.isnan(p.mean + q.mean)]
+            if not both:
+                continue
+            axes.errorbar(
+                [p.mean for p, _ in both],
+                [q.mean for _, q in both],
+                np.nan_to_num([q.deviation for _, q in both]),
+                np.nan_to_num([p.deviation for p, _ in both]),
+                marker=MARKERS[f % len(MARKERS)],
+                linestyle="-" if len(both) > 1 else "none",
+                color=COLOURS[f % len(COLOURS)],
+                elinewidth=0.8,
+                label=labels([name])[0],
+            )
+            if name in summary.swept:
+                named += [(f"λ={p.lam:g}", p.mean, q.mean) for p, q in both]
+        axes.set_xlabel(f"{utility} {direction_of(utility or '').arrow}, {split}")
+        axes.set_ylabel(f"{disparity} {direction_of(disparity or '').arrow}, {split}")
+        axes.set_ylim(bottom=min(0.0, axes.get_ylim()[0]))
+        axes.margins(0.1)
+        texts = [text for text, _, _ in named]
+        xs, ys = (np.array([point[i] for point in named]) for i in (1, 2))
+        place_labels(axes, xs, ys, texts, range(len(texts)))
+        figure.legend(loc="outside right center", frameon=False)
+    return figure
+
+
+def learning_figure(policies: Sequence[TrainedPolicy]) -> Figure | None:
+    """Loss and quality on validation data along epochs; None if no policy was trained step by step.
+
+    One line per policy, one colour per λ, and a mark where validation was best. The loss at an epoch is the mean over
+    topics, each before the step that it caused.
+    """
+    stepwise = [policy for policy in policies if len(policy.curve) > 1]
+    lambdas = list(dict.fromkeys(policy.settings.lam for policy in stepwise))[:MAX_LAMBDAS]
+    if not lambdas:
+        return None
+    validated = any(valid is not None for policy in stepwise for _, _, valid, _ in policy.curve)
+    with new_figure(10.4 if validated else 6.2, 4.2) as figure:
+        loss = figure.add_subplot(1, 1 + validated, 1)
+        loss.set(xlabel="epoch", ylabel="training loss, mean over topics ↓")
+        quality = figure.add_subplot(1, 2, 2) if validated else None
+        if quality is not None:
+            quality.set(xlabel="epoch", ylabel="quality on validation data, mean over topics ↑")
+        labelled: set[float] = set()
+        for policy in (policy for policy in stepwise if policy.settings.lam in lambdas):
+            lam, number = policy.settings.lam, lambdas.index(policy.settings.lam)
+            look: Any = {"color": COLOURS[number % len(COLOURS)]}
+            label = None if lam in labelled else f"{labels([policy.settings.method])[0]}, λ = {lam:g}"
+            labelled.add(lam)
+            steps = np.array([(epoch, value) for epoch, value, _, _ in policy.curve if not math.isnan(value)])
+            loss.plot(steps[:, 0], steps[:, 1], label=label, **look)
+            valid = np.array([(epoch, value) for epoch, _, value, _ in policy.curve if value is not None])
+            if quality is not None and valid.size:
+                chosen = max(place for place, (_, _, _, best) in enumerate(policy.curve) if best)
+                look |= {"marker": MARKERS[number % len(MARKERS)], "markevery": [chosen]}
+                quality.plot(valid[:, 0], valid[:, 1], **look)
+        handles, texts = loss.get_legend_handles_labels()
+        figure.legend(handles, texts, loc="outside lower center", ncols=min(4, len(texts)), frameon=False)
+    return figure

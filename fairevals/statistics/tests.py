@@ -1,0 +1,177 @@
+"""Paired tests of differences by topic (t, Wilcoxon, bootstrap), and corrections for testing many runs.
+
+Each test is two-sided and takes the differences by topic. NaN and infinite differences are ignored. A p-value is NaN
+if it cannot be computed:
+
+- with fewer than two topics, for every test, whatever the difference;
+- if all differences are equal but not 0, for the t-test and the bootstrap, which divide by the spread. Wilcoxon's
+  test only needs signs and ranks, and is computed.
+
+If all differences are 0 on two or more topics, p is 1 for every test: each reassignment of the values to the two
+runs gives a difference as large as the observed one. For t = 0/0 this is a convention.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from fairevals.errors import UsageError, escape
+from fairevals.statistics.pairing import DEFAULT_RESAMPLES, batches
+from fairevals.typing import Floats
+
+EXACT_UP_TO = 50
+"""Wilcoxon's p-value is exact up to this number of non-zero differences."""
+CORRECTIONS = {"holm": "Holm", "bh": "Benjamini–Hochberg", "none": "none"}
+"""Every correction and its usual name."""
+
+
+@dataclass(frozen=True)
+class PairedTest:
+    """The result of a test."""
+
+    statistic: float
+    p: float
+    effect: float
+    """An effect size with the sign of the difference.
+
+    Wilcoxon's test: the matched-pairs rank-biserial correlation (W⁺ − W⁻)/(W⁺ + W⁻) in [−1, 1] (Kerby, "The simple
+    difference formula", Comprehensive Psychology 3, 2014). Otherwise Cohen's d_z = mean(d)/sd(d) ("Statistical Power
+    Analysis for the Behavioral Sciences", 1988). NaN where p is.
+    """
+
+
+def constant(values: Floats) -> bool:
+    """Whether all values are equal, up to rounding; True also for one value or none.
+
+    >>> constant(np.array([0.3 - 0.2, 0.4 - 0.3])), constant(np.array([0.1, 0.2]))
+    (True, False)
+    """
+    return values.size < 2 or bool(np.ptp(values) <= 1e-10 * np.abs(values).max())
+
+
+def _prepared(differences: Floats, needs_spread: bool = True) -> tuple[Floats, PairedTest | None]:
+    """The finite differences, and the result if nothing needs to be, or can be, computed."""
+    d = np.asarray(differences, dtype=np.float64)
+    d = d[np.isfinite(d)]
+    if d.size >= 2 and not d.any():
+        return d, PairedTest(0.0, 1.0, 0.0)
+    if d.size < 2 or (needs_spread and constant(d)):
+        return d, PairedTest(math.nan, math.nan, math.nan)
+    return d, None
+
+
+def t_test(differences: Floats) -> PairedTest:
+    """Student's paired t-test: t = mean(d) / (sd(d)/√n) with n − 1 degrees of freedom.
+
+    >>> result = t_test(np.array([0.1, 0.2, 0.3, 0.0]))
+    >>> round(result.statistic, 4), round(result.p, 4), round(result.effect, 4)
+    (2.3238, 0.1027, 1.1619)
+    """
+    d, degenerate = _prepared(differences)
+    if degenerate is not None:
+        return degenerate
+    from scipy.stats import ttest_1samp
+
+    t, p = ttest_1samp(d, 0.0)
+    return PairedTest(float(t), float(p), float(d.mean() / d.std(ddof=1)))
+
+
+def wilcoxon_test(differences: Floats) -> PairedTest:
+    """Wilcoxon's signed-rank test, W = min(W⁺, W⁻); differences of 0 are not ranked.
+
+    With up to 50 non-zero differences p is exact, also with ties: 2 P(W⁺ ≤ W) over all 2ⁿ equally likely signs. (scipy
+    has no exact distribution with ties.) Above 50 it is the normal approximation with the variance corrected for ties.
+    Differences that are equal up to rounding tie.
+
+    Wilcoxon, "Individual comparisons by ranking methods", Biometrics Bulletin 1, 1945; Pratt & Gibbons, "Concepts of
+    Nonparametric Theory", 1981.
+
+    >>> wilcoxon_test(np.array([0.1, 0.2, 0.3, 0.4, -0.05])).p
+    0.125
+    """
+    d, degenerate = _prepared(differences, needs_spread=False)
+    if degenerate is not None:
+        return degenerate
+    from scipy.stats import rankdata, wilcoxon
+
+    d = d[d != 0]
+    # Relative to the largest, and without the last bits, in which equal differences may vary.
+    ranks = rankdata(np.round(np.abs(d) / np.abs(d).max(), 10))
+    up, down = float(ranks[d > 0].sum()), float(ranks[d < 0].sum())
+    least = min(up, down)
+    if d.size <= EXACT_UP_TO:
+        p = 2 * float(_rank_sum_probabilities(ranks)[: round(2 * least) + 1].sum())
+    else:
+        p = float(wilcoxon(np.sign(d) * ranks).pvalue)  # the normal approximation, for so many
+    return PairedTest(least, min(1.0, p), (up - down) / (up + down))
+
+
+def _rank_sum_probabilities(ranks: Floats) -> Floats:
+    """The probability of every half of an integer as the sum of positive ranks, each positive with probability ½."""
+    doubled = [round(2 * rank) for rank in ranks]
+    probabilities = np.zeros(sum(doubled) + 1)
+    probabilities[0] = 1.0
+    for rank in doubled:
+        shifted = np.zeros_like(probabilities)
+        shifted[rank:] = probabilities[: probabilities.size - rank]
+        probabilities = (probabilities + shifted) / 2
+    return probabilities
+
+
+def bootstrap_test(differences: Floats, *, resamples: int = DEFAULT_RESAMPLES, seed: int = 0) -> PairedTest:
+    """The paired bootstrap test: how often topics resampled under no difference give a t as large as the observed.
+
+    Topics are drawn with replacement from d − mean(d); p = (1 + #{|t*| ≥ |t|}) / (1 + resamples), which is never 0.
+    Efron & Tibshirani, "An Introduction to the Bootstrap", 1993, §16.4; Sakai, "Evaluating evaluation metrics
+    based on the bootstrap", SIGIR 2006.
+
+    >>> bootstrap_test(np.array([0.1, 0.2, 0.3, -0.1, 0.2]), resamples=999).p < 0.25
+    True
+    """
+    d, degenerate = _prepared(differences)
+    if degenerate is not None:
+        return degenerate
+    n, effect = d.size, float(d.mean() / d.std(ddof=1))
+    t = effect * math.sqrt(n)
+    rng = np.random.default_rng(seed)
+    extreme = 0
+    for count in batches(resamples, n):
+        drawn = (d - d.mean())[rng.integers(0, n, size=(count, n))]
+        means, spreads = np.abs(drawn.mean(axis=1)), drawn.std(axis=1, ddof=1)
+        # |t*| ≥ |t| without a division: a resample of one topic n times has no spread, and is extreme unless its
+        # mean is 0.
+        larger = means * math.sqrt(n) >= abs(t) * spreads * (1 - 1e-9)
+        extreme += int((larger & ((spreads > 0) | (means > 1e-12 * np.abs(d).max()))).sum())
+    return PairedTest(t, (1 + extreme) / (1 + resamples), effect)
+
+
+def correct(p: Floats, correction: str) -> Floats:
+    """Correct the p-values of one family of tests. NaN stays NaN and is not part of the family.
+
+    `holm`: max_{j ≤ i} min(1, (m − j + 1) p₍ⱼ₎) bounds the chance of any false discovery (Holm, "A simple sequentially
+    rejective multiple test procedure", Scandinavian Journal of Statistics 6, 1979). `bh`: min_{j ≥ i} min(1, m p₍ⱼ₎/j)
+    bounds the rate of false discoveries (Benjamini & Hochberg, "Controlling the false discovery rate", JRSS B 57,
+    1995). `none`: as they are.
+
+    >>> p = np.array([0.01, 0.04, np.nan, 0.03])
+    >>> correct(p, "holm"), correct(p, "bh")
+    (array([0.03, 0.06,  nan, 0.06]), array([0.03, 0.04,  nan, 0.04]))
+    """
+    if correction not in CORRECTIONS:
+        raise UsageError(
+            f"the correction is {escape(correction)!r}; expected one of {', '.join(CORRECTIONS)}"
+        )
+    corrected = np.array(p, dtype=np.float64)
+    tested = np.flatnonzero(~np.isnan(corrected))
+    if correction == "bh" and tested.size:
+        from scipy.stats import false_discovery_control
+
+        corrected[tested] = false_discovery_control(corrected[tested])
+    elif correction == "holm":
+        order = tested[np.argsort(corrected[tested], kind="stable")]
+        factors = np.arange(order.size, 0, -1)
+        corrected[order] = np.minimum(np.maximum.accumulate(factors * corrected[order]), 1.0)
+    return corrected
