@@ -238,8 +238,7 @@ class DInd(ExposureMeasure):
     merit: str = merit_param()
 
     def of_exposure(self, exposed: Exposed) -> Floats:
-        """The value for each topic; NaN without a pair."""
-        return self.value_and_gradient(exposed)[0]
+        return individual_disparity(exposed.exposure, merit(exposed.grades, self.merit))
 
     def value_and_gradient(self, exposed: Exposed) -> tuple[Floats, Floats]:
         """D_ind and ∂D_ind/∂ε; 0 at the kinks, where two documents have equal exposure per merit."""
@@ -267,7 +266,6 @@ class DCross(ExposureMeasure):
     merit: str = merit_param()
 
     def of_exposure(self, exposed: Exposed) -> Floats:
-        """The value for each topic; NaN with fewer than two candidates."""
         return cross_disparity(exposed.exposure, merit(exposed.grades, self.merit), exposed.candidates)
 
     def gradient(self, exposed: Exposed) -> Floats:
@@ -308,7 +306,6 @@ class DGroup(ExposureMeasure):
     merit: str = merit_param()
 
     def of_exposure(self, exposed: Exposed) -> Floats:
-        """The value for each topic; NaN with fewer than two groups, or where the attribute does not apply."""
         return np.where(exposed.attribute(self.attr).applies, self._value_and_slope(exposed)[0], np.nan)
 
     def value_and_gradient(self, exposed: Exposed) -> tuple[Floats, Floats]:

@@ -38,7 +38,6 @@ class PolicyGradient:
         get_estimator(self.estimator, self.objective)
 
     def gradient(self, scores: Floats, batch: Batch, rng: np.random.Generator) -> tuple[Floats, Floats]:
-        """Minus the objective and its gradient, as estimated."""
         estimate = get_estimator(self.estimator, self.objective)
         value, gradient = estimate(self.objective, scores, batch, rng, self.samples)
         return -value, -gradient
@@ -67,11 +66,9 @@ class ListNetLoss:
     """Cross entropy between the top-one probabilities of grades and scores (Cao et al., ICML 2007)."""
 
     def gradient(self, scores: Floats, batch: Batch, rng: np.random.Generator) -> tuple[Floats, Floats]:
-        """Cross entropy and its gradient."""
         return cross_entropy_with_gradient(scores, batch.grades)
 
     def quality(self, scores: Floats, batch: Batch) -> Floats:
-        """Minus the loss."""
         return -self.gradient(scores, batch, np.random.default_rng(0))[0]
 
 
@@ -90,7 +87,6 @@ class DeltrLoss(ListNetLoss):
     protected: int
 
     def gradient(self, scores: Floats, batch: Batch, rng: np.random.Generator) -> tuple[Floats, Floats]:
-        """L + λU and its gradient."""
         value, gradient = cross_entropy_with_gradient(scores, batch.grades)
         unfairness, slope = self.unfairness_with_gradient(scores, batch)
         return value + self.lam * unfairness, gradient + self.lam * slope

@@ -146,12 +146,10 @@ class Linear(Model):
     name = "linear"
 
     def initialise(self, rng: np.random.Generator) -> None:
-        """Draw θ; b is 0."""
         self.rng = rng
         self.parameters = {"theta": rng.uniform(-0.001, 0.001, self.features), "b": np.zeros(())}
 
     def scores(self, X: Array) -> Floats:
-        """θ·x + b."""
         self._input, _ = self._drop(X)
         scores: Floats = self._input @ self.parameters["theta"] + self.parameters["b"]
         return scores
@@ -191,7 +189,6 @@ class Highway(Model):
         self.parameters = p
 
     def scores(self, X: Array) -> Floats:
-        """The output before the sigmoid."""
         p = self.parameters
         self._input = X.reshape(-1, self.features)
         before = self._input @ p["W"] + p["c"]
@@ -209,7 +206,6 @@ class Highway(Model):
         return scores
 
     def differentiate(self, grad: Floats) -> dict[str, Floats]:
-        """Back through all layers."""
         p, g = self.parameters, grad.ravel()
         gradients: dict[str, Floats] = {"w": g @ self._last, "b": np.asarray(g.sum())}
         back = g[:, None] * p["w"]
