@@ -193,11 +193,11 @@ def test_standardisation_is_that_of_the_training_data():
     rng = np.random.default_rng(0)
     train = Dataset.of([rng.normal(5, 3, (50, 2))], [[0] * 50])
     fitted = Standardiser.fit(train)
-    there = fitted.apply(train).features
+    there = fitted(train.features)
     np.testing.assert_allclose(there.mean(axis=0), 0, atol=1e-12)
     np.testing.assert_allclose(there.std(axis=0), 1)
     other = Dataset.of([[[5.0, 5.0]]], [[0]])
-    np.testing.assert_allclose(fitted.apply(other).features, [(5 - fitted.mean) * fitted.scale])
+    np.testing.assert_allclose(fitted(other.features), [(5 - fitted.mean) * fitted.scale])
 
 
 @given(st.integers(0, 10**6), st.booleans())

@@ -21,9 +21,8 @@ from fairevals.training.data import (
     groups_from_file,
     load_dataset,
 )
-from fairevals.training.fit import Epoch, fit
 from fairevals.training.losses import PolicyGradient
-from fairevals.training.methods import sweep, train_policy
+from fairevals.training.methods import Epoch, fit, sweep, train_policy
 from fairevals.training.models import MODELS, make_model
 from fairevals.training.objectives import Objective, parse_utility
 from fairevals.training.outputs import SummaryRow, evaluate_policy, make_run, run_lines, write_results

@@ -47,26 +47,22 @@ class PolicyGradient:
         return self.objective.value(scores, batch)
 
 
-def cross_entropy_with_gradient(scores: Floats, grades: Floats) -> tuple[Floats, Floats]:
-    """−Σ_d P_grades(d)·log P_scores(d) with P = softmax, and its gradient P_scores − P_grades; −inf is padding.
+@dataclass(frozen=True)
+class ListNetLoss:
+    """−Σ_d P_grades(d)·log P_scores(d) with P = softmax: ListNet with top-one probabilities (Cao et al., ICML 2007).
 
-    >>> value, gradient = cross_entropy_with_gradient(np.zeros((1, 2)), np.array([[1.0, 1.0]]))
+    >>> batch = Batch(np.zeros((1, 2, 1)), np.array([[1.0, 1.0]]), np.ones((1, 2), bool))
+    >>> value, gradient = ListNetLoss().gradient(np.zeros((1, 2)), batch, np.random.default_rng(0))
     >>> value.round(4), gradient
     (array([0.6931]), array([[0., 0.]]))
     """
-    present = scores > -np.inf
-    target = softmax(np.where(present, grades, -np.inf), axis=-1)
-    log_p = log_softmax(scores, axis=-1)
-    value = -(target * np.where(present, log_p, 0.0)).sum(axis=-1)
-    return value, np.exp(log_p) - target
-
-
-@dataclass(frozen=True)
-class ListNetLoss:
-    """Cross entropy between the top-one probabilities of grades and scores (Cao et al., ICML 2007)."""
 
     def gradient(self, scores: Floats, batch: Batch, rng: np.random.Generator) -> tuple[Floats, Floats]:
-        return cross_entropy_with_gradient(scores, batch.grades)
+        present = scores > -np.inf
+        target = softmax(np.where(present, batch.grades, -np.inf), axis=-1)
+        log_p = log_softmax(scores, axis=-1)
+        value = -(target * np.where(present, log_p, 0.0)).sum(axis=-1)
+        return value, np.exp(log_p) - target
 
     def quality(self, scores: Floats, batch: Batch) -> Floats:
         return -self.gradient(scores, batch, np.random.default_rng(0))[0]
@@ -87,7 +83,7 @@ class DeltrLoss(ListNetLoss):
     protected: int
 
     def gradient(self, scores: Floats, batch: Batch, rng: np.random.Generator) -> tuple[Floats, Floats]:
-        value, gradient = cross_entropy_with_gradient(scores, batch.grades)
+        value, gradient = super().gradient(scores, batch, rng)
         unfairness, slope = self.unfairness_with_gradient(scores, batch)
         return value + self.lam * unfairness, gradient + self.lam * slope
 
