@@ -159,7 +159,7 @@ def gather(
         task, qrels if qrels is not None else task.qrels, tuple(collection.attributes), runs, options.trained
     )
     # The figures read every run again: a pipe is kept in memory.
-    whole = Plan.reading(collection, plan.policy)
+    whole = Plan.reading(plan.policy)
     runs = [load(run, collection, whole) if isinstance(run, str) and reads_once(run) else run for run in runs]
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from fairevals.attention import parse_attention
-from fairevals.evaluation import Collection, Plan, load_policy_blocks
+from fairevals.evaluation import Collection, Plan, open_run
 from fairevals.io.task import PolicySpec
 from fairevals.measures.expected_exposure import target_exposure
 from fairevals.measures.gf import mean_membership_along_ranks
@@ -72,19 +72,19 @@ def run_details(
     known membership. Exposure is that of all documents that are retrieved or judged, on topics with a ranking.
     """
     collection = collection.with_attributes(attributes)
-    plan = Plan.reading(collection, policy, attributes=attributes)
+    opened = open_run(source, collection, Plan.reading(policy, attributes))
     shares: dict[str, list[Floats]] = {attribute: [] for attribute in attributes}
     targets: dict[str, list[Floats]] = {attribute: [] for attribute in attributes}
     exposed: list[Floats] = []
     attention = parse_attention(ATTENTION)
-    for block, drawn in load_policy_blocks(source, collection, plan):
+    for block in opened.blocks():
         width = block.row.shape[1]
         weights = attention.weights(width if cutoff is None else min(width, cutoff))
         ideal = target_exposure(block.grades, block.present, weights)
-        exposure = drawn.exposure(block, attention, cutoff).value
+        exposure = opened.policy.exposure(block, attention, cutoff).value
         here = block.present & (block.retrieved > 0)[:, None]
         exposed.append(np.stack([a[here] for a in (merit(block.grades, MERIT), exposure, ideal)]))
-        order = drawn.rankings(block, depth if attributes else 0)
+        order = opened.policy.rankings(block, depth if attributes else 0)
         for attribute in attributes:
             view = block.attributes[attribute]
             for t in np.flatnonzero(view.applies & ~np.isnan(view.target).any(axis=1)):
