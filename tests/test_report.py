@@ -371,10 +371,10 @@ def test_a_summary_is_averaged_over_seeds(tmp_path):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("a,b\n", "summary.csv:1: columns a,b"),
+        ("a,b\n", "summary.csv:1: columns a, b; expected a header with policy, lambda, seed"),
         (SUMMARY_HEAD + "p,0,0,test,ERR,much,\n", "summary.csv:2: 'much'; expected a finite number"),
         (SUMMARY_HEAD + "p,0,0,test,ERR,inf,\n", "summary.csv:2"),
-        (SUMMARY_HEAD + "p,0,0\n", "summary.csv:2: 3 columns; expected 7"),
+        (SUMMARY_HEAD + "p,0,0\n", "summary.csv:2: 3 columns: 'p,0,0'; expected 7 (policy, lambda, seed"),
         (None, "cannot be read"),
     ],
 )
