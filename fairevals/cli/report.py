@@ -62,7 +62,7 @@ def run(args: argparse.Namespace) -> int:
     from fairevals.cli.compare import with_baseline
     from fairevals.errors import UsageError
     from fairevals.evaluation import Plan
-    from fairevals.report.gather import ReportOptions, gather
+    from fairevals.report.gather import gather
     from fairevals.report.write import REPORT, write_report
 
     folder = Path(args.output)
@@ -80,13 +80,11 @@ def run(args: argparse.Namespace) -> int:
         runs,
         collection,
         plan,
-        ReportOptions(
-            baseline=baseline,
-            references=tuple(args.references),
-            test=args.test,
-            correction=args.correct,
-            trained=tuple(Path(name) for name in args.trained),
-        ),
+        baseline=baseline,
+        references=args.references,
+        test=args.test,
+        correction=args.correct,
+        trained=[Path(name) for name in args.trained],
         given=args.measures is not None,
         qrels=args.qrels,
         jobs=args.jobs,

@@ -76,7 +76,7 @@ def pareto(costs: Floats) -> Bools:
     # Every comparison with NaN is false: its row neither beats nor is beaten.
     as_small = (costs[:, None, :] <= costs[None, :, :]).all(axis=2)
     smaller = (costs[:, None, :] < costs[None, :, :]).any(axis=2)
-    front: Bools = ~np.isnan(costs).any(axis=1) & ~(as_small & smaller).any(axis=0)
+    front: Bools = ~np.asarray(np.isnan(costs).any(axis=1) | (as_small & smaller).any(axis=0))
     return front
 
 

@@ -73,8 +73,7 @@ def run_details(
     """
     collection = collection.with_attributes(attributes)
     opened = open_run(source, collection, Plan.reading(policy, attributes))
-    shares: dict[str, list[Floats]] = {attribute: [] for attribute in attributes}
-    targets: dict[str, list[Floats]] = {attribute: [] for attribute in attributes}
+    shares: dict[str, list[tuple[Floats, Floats]]] = {attribute: [] for attribute in attributes}
     exposed: list[Floats] = []
     attention = parse_attention(ATTENTION)
     for block in opened.blocks():
@@ -90,15 +89,13 @@ def run_details(
             for t in np.flatnonzero(view.applies & ~np.isnan(view.target).any(axis=1)):
                 along = _shares_along_ranks(view.membership[t], order[t], depth)
                 if along is not None:
-                    shares[attribute].append(along)
-                    targets[attribute].append(view.target[t])
+                    shares[attribute].append((along, view.target[t]))
     distributions = []
     for attribute in attributes:
-        groups, count = collection.attributes[attribute].spec.groups, len(shares[attribute])
-        nothing = np.full((1, depth, len(groups)), np.nan)
-        achieved = np.mean(shares[attribute] or nothing, axis=0)
-        target = np.mean(targets[attribute] or nothing[0], axis=0)
-        distributions.append(Distribution(name, attribute, groups, achieved, target, count))
+        groups, known = collection.attributes[attribute].spec.groups, shares[attribute]
+        nothing = np.full((depth, len(groups)), np.nan)
+        achieved, target = (np.mean(a, axis=0) for a in zip(*(known or [(nothing, nothing[0])]), strict=True))
+        distributions.append(Distribution(name, attribute, groups, achieved, target, len(known)))
     return distributions, _by_merit(name, *np.concatenate([np.zeros((3, 0)), *exposed], axis=1))
 
 
