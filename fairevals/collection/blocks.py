@@ -1,7 +1,5 @@
 """Runs joined with the judgements, as padded blocks of topics, cut so that memory stays bounded."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property

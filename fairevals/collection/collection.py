@@ -1,11 +1,9 @@
 """What runs are scored against: the task, its judgements and its attributes, loaded and indexed once."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -29,7 +27,7 @@ class Slice:
     """For each attribute: target, whether it applies, and the topics' numbers among the memberships."""
 
     @classmethod
-    def of(cls, collection: Collection, topics: Ints) -> Slice:
+    def of(cls, collection: "Collection", topics: Ints) -> Self:
         """The topics of these numbers, which ascend."""
         qrels = collection.qrels
         starts = qrels.offsets[topics]
@@ -70,7 +68,7 @@ class Collection:
         }
         return {name: getattr(spec, "kind", "") == "ordinal" for name, spec in specs.items()}
 
-    def with_attributes(self, names: Iterable[str]) -> Collection:
+    def with_attributes(self, names: Iterable[str]) -> Self:
         """The same with these attributes loaded."""
         return replace(
             self, attributes={name: self.attributes.get(name) or self._load(name) for name in names}
@@ -84,13 +82,13 @@ class Collection:
             given = rename_columns(given, ("topic", "doc"))
         return (given if isinstance(given, Attribute) else Attribute.of(name, given)).bound(self.qrels)
 
-    def shareable(self, *, slices_only: bool = False) -> Collection:
+    def shareable(self, *, slices_only: bool = False) -> Self:
         """The part that workers need; with `slices_only`, nothing that depends on topics."""
         task = replace(self.task, max_grade=self.max_grade)  # a slice has only the grades of its own topics
         shared = self.sliced(Slice.of(self, np.zeros(0, np.int64))) if slices_only else self
         return replace(shared, task=task, groups={})
 
-    def sliced(self, part: Slice) -> Collection:
+    def sliced(self, part: Slice) -> Self:
         """The topics of the slice only."""
         attributes = {
             name: replace(

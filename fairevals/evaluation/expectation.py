@@ -1,7 +1,5 @@
 """The expected value of measures under a policy: exact where it can be, else sampled."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Expected exposure of documents and groups, with merit and target beside it."""
 
-from __future__ import annotations
-
 import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Scores as tables: the leaderboard for people, long rows for programs."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 

@@ -1,7 +1,5 @@
 """Scoring as a list of independent pieces: in this process, a pool of processes or a cluster."""
 
-from __future__ import annotations
-
 import os
 from abc import abstractmethod
 from collections import deque

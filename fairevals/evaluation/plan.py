@@ -1,10 +1,8 @@
 """Which measures are computed, under which policy, and how a run is opened for them."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -35,7 +33,7 @@ class Plan:
     @classmethod
     def of(
         cls, collection: Collection, measures: Iterable[Any] | None = None, policy: PolicySpec | None = None
-    ) -> Plan:
+    ) -> Self:
         """Resolve names, cutoffs and attributes; a measure that the task cannot serve is a `UsageError`."""
         task = collection.task
         policy = policy or task.policy
@@ -52,7 +50,7 @@ class Plan:
         return cls(unique, policy, Requirements(depth, everything, names))
 
     @classmethod
-    def reading(cls, policy: PolicySpec, attributes: Iterable[str] = ()) -> Plan:
+    def reading(cls, policy: PolicySpec, attributes: Iterable[str] = ()) -> Self:
         """A plan without measures, to open runs with: all documents and all ranks."""
         return cls((), policy, Requirements(None, True, tuple(attributes)))
 

@@ -1,7 +1,5 @@
 """The leaderboard of a report: means with intervals and letters, which runs are best, and the Pareto front."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Set
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Everything that a report shows, computed once; the page, report.json and the figures are made from it."""
 
-from __future__ import annotations
-
 import math
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence

@@ -1,7 +1,5 @@
 """What figures show of one run: the groups' shares of the first ranks, and exposure by merit."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
