@@ -15,7 +15,6 @@ SUMMARY = (
 )
 EXAMPLE = "  fairevals demo -o fairevals-demo"
 
-REFERENCES = ("random", "pg-rank", "fair-pg-rank")
 _NAME = re.compile(r"(runs|qrels)/\w[\w.-]*")
 
 
@@ -60,14 +59,9 @@ def run(args: argparse.Namespace) -> int:
         raise UsageError(f"there is no run in {escape(str(data / 'runs'), 200)}")
     collection = load_collection(task)
     names = [path.stem for path in runs]
-    report = gather(
-        [str(path) for path in runs],
-        collection,
-        Plan.of(collection),
-        baseline=names.index("bm25") if "bm25" in names else None,
-        references=[place for place, name in enumerate(names) if name in REFERENCES],
-        progress=common.progress("scoring"),
-    )
+    baseline = names.index("bm25") if "bm25" in names else None
+    show, files = common.progress("scoring"), [str(path) for path in runs]
+    report = gather(files, collection, Plan.of(collection), baseline=baseline, progress=show)
     written = write_report(report, out, force=True)  # checked above, before the sample was extracted
     common.emit(render(leaderboard.leaderboard(report.asked_scores()), "table"), None)
     for note in report.scores.notes:
