@@ -76,7 +76,7 @@ def moved(folder: Path, collection: Collection, plan: Plan) -> tuple[int, float,
         numbers = np.array(
             sorted(collection.qrels.number[topic] for topic in part.topics or ()), dtype=np.int64
         )
-        call = (part, (0, 1), Slice.of(collection.qrels, collection.attributes, numbers))
+        call = (part, (0, 1), Slice.of(collection, numbers))
         there += len(pickle.dumps(call))
         back += len(pickle.dumps(score_piece(shared, *call)))
         topics += numbers.size

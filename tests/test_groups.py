@@ -540,7 +540,7 @@ def test_wrong_memberships_from_python(memberships, place, message):
         ({"kind": "ordinal"}, "ordinal groups need groups="),
         ({"divergence": "KL"}, "divergence='KL'"),
         ({"unmapped": "x"}, "unmapped='x'"),
-        ({"groups": ["g", "g"]}, "has a group twice"),
+        ({"groups": ["g", "g"]}, r"groups=\['g', 'g'\]; expected no group twice"),
         ({"weight": -1}, "weight=-1"),
     ],
 )

@@ -28,7 +28,7 @@ from fairevals.io.names import safe_name
 from fairevals.io.task import PolicySpec, Task
 from fairevals.measures import parse_measure
 from fairevals.report.board import board, pareto, role
-from fairevals.report.gather import PANELS, ReportOptions, drivers, gather, tipping
+from fairevals.report.gather import PANELS, drivers, gather, tipping
 from fairevals.report.groups import run_details
 from fairevals.report.page import page_data
 from fairevals.report.style import data_uri, labels
@@ -372,10 +372,10 @@ def test_a_summary_is_averaged_over_seeds(tmp_path):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("a,b\n", "summary.csv:1: columns a,b"),
+        ("a,b\n", "summary.csv:1: columns a, b; expected a header with policy, lambda, seed"),
         (SUMMARY_HEAD + "p,m,0,0,test,ERR,much,\n", "summary.csv:2: 'much'; expected a finite number"),
         (SUMMARY_HEAD + "p,m,0,0,test,ERR,inf,\n", "summary.csv:2"),
-        (SUMMARY_HEAD + "p,m,0,0\n", "summary.csv:2: 4 columns; expected 8"),
+        (SUMMARY_HEAD + "p,m,0,0\n", "summary.csv:2: 4 columns: 'p,m,0,0'; expected 8 (policy, method"),
         (None, "cannot be read"),
     ],
 )
@@ -489,7 +489,7 @@ def test_a_count_has_no_best_run_and_no_card(sample, tmp_path):
 def test_the_status_of_a_run_is_shown_and_decides_the_family(tmp_path):
     task, files = write_task(tmp_path, list("abcde"), ["q1", "q2", "q3"])
     collection = load_collection(task)
-    report = gather(files, collection, Plan.of(collection), ReportOptions(baseline="b"))
+    report = gather(files, collection, Plan.of(collection), baseline="b")
     statuses = ("official", "baseline", "reference", "unofficial", "baseline")
     scores = replace(report.scores, statuses=statuses)
     report = replace(report, scores=scores, board=board(scores, baseline=1))
@@ -531,7 +531,7 @@ def test_fairness_is_added_where_the_task_has_none(tmp_path):
         (["GFR(util='ERR')@5"], True, ["ERR@5", "GF(attr='G')@5"]),
     ):
         plan = Plan.of(collection, asked)
-        report = gather(files, collection, plan, ReportOptions(), given=given)
+        report = gather(files, collection, plan, given=given)
         assert [str(m) for m in report.scores.measures[report.asked :]] == added
         assert [str(m) for m in report.asked_scores().measures] == asked
 
@@ -569,7 +569,7 @@ def test_a_report_of_many_runs_stays_small(tmp_path):
 def test_values_by_topic_are_limited(tmp_path, monkeypatch):
     task, files = write_task(tmp_path, ["a", "b", "c"], ["q1", "q2"])
     collection = load_collection(task)
-    report = gather(files, collection, Plan.of(collection), ReportOptions(baseline="a"))
+    report = gather(files, collection, Plan.of(collection), baseline="a")
     monkeypatch.setattr("fairevals.report.page.MAX_VALUES", 20)
     assert [value is not None for value in page_data(report)["values"]].count(True) == 2
     monkeypatch.setattr("fairevals.report.page.MAX_VALUES", 5)
@@ -582,9 +582,7 @@ def test_groups_from_python_and_attribute_names_make_safe_files(tmp_path):
     attribute = Attribute.of(name, {"a": "one", "b": "two"})
     collection = load_collection(Task(), {"q": {"a": 1, "b": 1}}, {name: attribute})
     runs = [{"q": {"a": 2.0, "b": 1.0}}]
-    report = gather(
-        runs, collection, Plan.of(collection, [f"AWRF(attr={name!r})", "nDCG@5"]), ReportOptions()
-    )
+    report = gather(runs, collection, Plan.of(collection, [f"AWRF(attr={name!r})", "nDCG@5"]))
     files = write_report(report, tmp_path / "out")
     assert tmp_path / "out" / "figures" / f"ranks-1-{safe_name(name)}.svg" in files
     assert [path.name for path in tmp_path.iterdir()] == ["out"]

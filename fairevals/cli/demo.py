@@ -39,7 +39,7 @@ def run(args: argparse.Namespace) -> int:
     from fairevals.errors import UsageError, escape
     from fairevals.evaluation import Plan, leaderboard, load_collection
     from fairevals.io.out import render
-    from fairevals.report.gather import ReportOptions, gather
+    from fairevals.report.gather import gather
     from fairevals.report.write import REPORT, write_report
 
     out = Path(args.output)
@@ -52,9 +52,9 @@ def run(args: argparse.Namespace) -> int:
         raise UsageError(f"there is no run in {escape(str(data / 'runs'), 200)}")
     collection = load_collection(task)
     names = [path.stem for path in runs]
-    options = ReportOptions(baseline=names.index("bm25") if "bm25" in names else None)
-    show = common.progress("scoring")
-    report = gather([str(path) for path in runs], collection, Plan.of(collection), options, progress=show)
+    baseline = names.index("bm25") if "bm25" in names else None
+    show, files = common.progress("scoring"), [str(path) for path in runs]
+    report = gather(files, collection, Plan.of(collection), baseline=baseline, progress=show)
     written = write_report(report, out, force=True)  # checked above, before the sample was extracted
     common.emit(render(leaderboard.leaderboard(report.asked_scores()), "table"), None)
     common.log(*report.scores.notes)

@@ -43,7 +43,7 @@ def run(args: argparse.Namespace) -> int:
         raise UsageError(f"--topic {escape(unknown[0])}: the qrels have no such topic")
     policy = common.policy_of(args, collection)
     query = ExposureQuery(policy, args.attention, args.cutoff, args.method, args.merit)
-    attention, name = str(query.model()), Path(args.run_file).name
+    attention, name = str(query.model), Path(args.run_file).name
     topics = set(args.topic) or set(collection.qrels.number)
     figure = None
     if args.by == "doc":

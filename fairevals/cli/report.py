@@ -30,7 +30,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    from fairevals.report.gather import ReportOptions, gather
+    from fairevals.report.gather import gather
     from fairevals.report.write import REPORT, write_report
 
     folder = Path(args.output)
@@ -40,18 +40,15 @@ def run(args: argparse.Namespace) -> int:
     runs, place = args.runs, None
     if args.baseline is not None:
         runs, place = with_baseline(runs, args.baseline)
-    options = ReportOptions(
-        baseline=args.baseline if place is None else place,
-        references=tuple(args.references),
-        test=args.test,
-        correction=args.correct,
-        trained=tuple(Path(name) for name in args.trained),
-    )
     report = gather(
         runs,
         collection,
         plan,
-        options,
+        baseline=args.baseline if place is None else place,
+        references=args.references,
+        test=args.test,
+        correction=args.correct,
+        trained=[Path(name) for name in args.trained],
         given=args.measures is not None,
         qrels=args.qrels,
         jobs=args.jobs,

@@ -1,13 +1,13 @@
 """Runs joined with the judgements, as padded blocks of topics, cut so that memory stays bounded."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 
-from fairevals.collection.groups import Attribute
+from fairevals.collection.collection import Collection
 from fairevals.collection.qrels import Qrels, in_order
 from fairevals.collection.run import Run
 from fairevals.collection.views import AttributeView, Exposed, Ranked
@@ -78,39 +78,39 @@ class Block:
         width = min(width, depth) if depth is not None else width
         ranks = np.arange(width)
         there = ranks < self.retrieved[:, None]
-        return Ranked(
-            grades=np.where(there, self.grades[:, :width], 0.0),
-            present=there,
-            ideal=self.ideal,
-            max_grade=self.max_grade,
-            attributes={
-                name: replace(a, membership=a.membership[:, :width] * there[..., None])
-                for name, a in self.attributes.items()
-            },
-            utility_weight=self.utility_weight,
-            documents=np.where(there, ranks, -1),
-            raw_grades=self.raw_grades,
-        )
+        attributes = {
+            name: replace(a, membership=a.membership[:, :width] * there[..., None])
+            for name, a in self.attributes.items()
+        }
+        order = np.where(there, ranks, -1)
+        return self._ranked(order, self.grades[:, :width], self.ideal, attributes)
 
     def reordered(self, order: Ints) -> Ranked:
         """The given rankings: `order` is (topics, samples, ranks), cell numbers or −1."""
         there = order >= 0
         cells = np.maximum(order, 0)
         topic = np.arange(len(self.topics))[:, None, None]
+        attributes = {
+            name: replace(
+                a,
+                membership=a.membership[topic, cells] * there[..., None],
+                target=a.target[:, None, :],
+                applies=a.applies[:, None],
+            )
+            for name, a in self.attributes.items()
+        }
+        return self._ranked(order, self.grades[topic, cells], self.ideal[:, None, :], attributes)
+
+    def _ranked(
+        self, order: Ints, grades: Floats, ideal: Floats, attributes: Mapping[str, AttributeView]
+    ) -> Ranked:
+        there = order >= 0
         return Ranked(
-            grades=np.where(there, self.grades[topic, cells], 0.0),
+            grades=np.where(there, grades, 0.0),
             present=there,
-            ideal=self.ideal[:, None, :],
+            ideal=ideal,
             max_grade=self.max_grade,
-            attributes={
-                name: replace(
-                    a,
-                    membership=a.membership[topic, cells] * there[..., None],
-                    target=a.target[:, None, :],
-                    applies=a.applies[:, None],
-                )
-                for name, a in self.attributes.items()
-            },
+            attributes=attributes,
             utility_weight=self.utility_weight,
             documents=order,
             raw_grades=self.raw_grades,
@@ -150,31 +150,27 @@ class _Rows:
     grades: Floats
     retrieved: Bools
 
+    @cached_property
+    def cell(self) -> Ints:
+        """The place of each document among those of its topic."""
+        return np.arange(self.topic.size) - np.searchsorted(self.topic, self.topic)
 
-@dataclass(frozen=True)
-class _Lists:
-    """Sampled rankings: `topic` and `label` are by list, the rest by row."""
+
+class _Samples(NamedTuple):
+    """Sampled rankings: one element per line of the run."""
 
     topic: Ints
-    label: Ints
-    of_row: Ints
+    sample: Ints
+    """The number of its ranking among those of the topic, in the order of their ids."""
     rank: Ints
     cell: Ints
 
 
 def blocks(
-    run: Run,
-    qrels: Qrels,
-    attributes: Mapping[str, Attribute],
-    requirements: Requirements,
-    *,
-    max_grade: float,
-    utility_weight: float = 1.0,
-    candidates: str = "judged",
-    sampled: bool = False,
-    cells: int = CELLS,
+    run: Run, collection: Collection, requirements: Requirements, *, sampled: bool = False, cells: int = CELLS
 ) -> Iterator[Block]:
-    """The run beside the judgements, for all judged topics in order."""
+    """The run beside the judgements, for all judged topics in order; `sampled` if topics have several rankings."""
+    qrels = collection.qrels
     topic_of_list = np.array([qrels.number.get(topic, -1) for topic, _ in run.lists], dtype=np.int64)
     counts = np.diff(run.offsets)
     list_of = np.repeat(np.arange(len(run.lists)), counts)
@@ -183,31 +179,27 @@ def blocks(
     if requirements.depth is not None:
         kept &= rank < requirements.depth
     kept_rows = np.flatnonzero(kept)
-    list_of, rank = list_of[kept_rows], rank[kept_rows]
-    topic, docs, scores = topic_of_list[list_of], run.docs.take(kept_rows), run.scores[kept_rows]
-    inverse: Ints | None = None
-    if sampled:
+    topic, docs, scores = topic_of_list[list_of[kept_rows]], run.docs.take(kept_rows), run.scores[kept_rows]
+    samples: _Samples | None = None
+    if not sampled:
+        rows, _ = _with_judged(topic, docs, scores, qrels, requirements.all_documents)
+    else:
         first, inverse = _distinct(topic, docs)
-        topic, docs, scores = topic[first], docs.take(first), scores[first]
-    rows, place = _with_judged(topic, docs, scores, qrels, requirements.all_documents, by_name=sampled)
-    cell = np.arange(rows.topic.size) - np.searchsorted(rows.topic, rows.topic)
-    lists: _Lists | None = None
-    if sampled and inverse is not None:
-        labels = {label: i for i, label in enumerate(in_order({sample for _, sample in run.lists}))}
-        label_of_list = np.array([labels[sample] for _, sample in run.lists], dtype=np.int64)
-        lists = _Lists(topic_of_list, label_of_list, list_of, rank, cell[place[inverse]])
-    if lists is not None:
-        _check_samples(lists, run, qrels)
-    judged = np.diff(qrels.offsets)
-    for start, stop in _cuts(rows, lists, judged, cells):
-        block = _block(rows, cell, lists, start, stop, qrels, attributes, requirements, max_grade)
-        yield replace(block, utility_weight=utility_weight, candidates=candidates)
+        once = topic[first], docs.take(first), scores[first]
+        rows, place = _with_judged(*once, qrels, requirements.all_documents, by_name=True)
+        number = _sample_numbers(run, topic_of_list)[list_of[kept_rows]]
+        samples = _Samples(topic, number, rank[kept_rows], rows.cell[place[inverse]])
+    sizes = np.maximum(np.bincount(rows.topic, minlength=len(qrels.topics)), np.diff(qrels.offsets))
+    if samples is not None:
+        sizes = np.maximum(sizes, _sample_sizes(samples, run, qrels))
+    for start, stop in _cuts(sizes, cells):
+        yield _block(rows, samples, start, stop, collection, requirements)
 
 
 def _with_judged(
-    topic: Ints, docs: Ids, scores: Floats, qrels: Qrels, all_documents: bool, by_name: bool
+    topic: Ints, docs: Ids, scores: Floats, qrels: Qrels, all_documents: bool, by_name: bool = False
 ) -> tuple[_Rows, Ints]:
-    """Join the grades, add the judged documents that are missing if requirements; also where each given row went.
+    """Join the grades, and add the judged documents that are missing if required; also where each given row went.
 
     Retrieved documents keep their order, or (`by_name`) take that of their ids where there is no one ranking.
     """
@@ -233,59 +225,59 @@ def _with_judged(
     return _Rows(topic[order], docs.take(order), scores[order], grades[order], retrieved[order]), place
 
 
-def _sizes(lists: _Lists, topics: int) -> tuple[Ints, Ints]:
-    """How many samples each topic has, and how many documents its longest sample has."""
-    deepest = np.zeros(topics, dtype=np.int64)
-    np.maximum.at(deepest, lists.topic[lists.of_row], lists.rank + 1)
-    return np.bincount(lists.topic[lists.topic >= 0], minlength=topics), deepest
+def _sample_numbers(run: Run, topic_of_list: Ints) -> Ints:
+    """The number of each list among those of its topic, in the order of their sample ids."""
+    labels = {label: i for i, label in enumerate(in_order({sample for _, sample in run.lists}))}
+    label = np.array([labels[sample] for _, sample in run.lists], dtype=np.int64)
+    order = np.lexsort((label, topic_of_list))
+    topic, numbers = topic_of_list[order], np.empty(order.size, dtype=np.int64)
+    numbers[order] = np.arange(order.size) - np.searchsorted(topic, topic)
+    return numbers
 
 
-def _check_samples(lists: _Lists, run: Run, qrels: Qrels) -> None:
-    """Raise where a small file would need a lot of memory: many samples of which one is far longer."""
-    samples, deepest = _sizes(lists, len(qrels.topics))
-    lines = np.bincount(lists.topic[lists.of_row], minlength=len(qrels.topics))
-    wasteful = np.flatnonzero(samples * deepest > np.maximum(16 * lines, 1 << 24))
+def _sample_sizes(samples: _Samples, run: Run, qrels: Qrels) -> Ints:
+    """(topics,): the cells of a topic's rankings, padded to the longest.
+
+    Raises where a small file would need a lot of memory: many samples of which one is far longer.
+    """
+    count, deepest = np.zeros((2, len(qrels.topics)), dtype=np.int64)
+    np.maximum.at(count, samples.topic, samples.sample + 1)
+    np.maximum.at(deepest, samples.topic, samples.rank + 1)
+    lines = np.bincount(samples.topic, minlength=len(qrels.topics))
+    wasteful = np.flatnonzero(count * deepest > np.maximum(16 * lines, 1 << 24))
     if wasteful.size:
         topic = int(wasteful[0])
-        excess = (
-            f"{samples[topic]} samples of topic {escape(qrels.topics[topic])!r}, "
-            f"one with {deepest[topic]} documents"
-        )
+        many = f"{count[topic]} samples of topic {escape(qrels.topics[topic])!r}"
+        excess = f"{many}, one with {deepest[topic]} documents"
         raise InputError(Place(run.source), excess, "samples of similar length")
+    sizes: Ints = count * deepest
+    return sizes
 
 
-def _cuts(rows: _Rows, lists: _Lists | None, judged: Ints, cells: int) -> Iterator[tuple[int, int]]:
-    """Ranges of topics whose padded arrays have at most `cells` cells (or one topic)."""
-    topics = judged.size
-    counts = np.maximum(np.bincount(rows.topic, minlength=topics), judged)
-    if lists is not None:
-        samples, deepest = _sizes(lists, topics)
-        counts = np.maximum(counts, samples * deepest)
+def _cuts(sizes: Ints, cells: int) -> Iterator[tuple[int, int]]:
+    """Ranges of topics whose arrays, padded to the largest size, have at most `cells` cells (or one topic)."""
     start, widest = 0, 0
-    for topic, count in enumerate(counts.tolist()):
-        width = max(widest, count, 1)
+    for topic, size in enumerate(sizes.tolist()):
+        width = max(widest, size, 1)
         if topic > start and width * (topic - start + 1) > cells:
             yield start, topic
-            start, width = topic, max(count, 1)
+            start, width = topic, max(size, 1)
         widest = width
-    if topics:
-        yield start, topics
+    if sizes.size:
+        yield start, sizes.size
 
 
 def _block(
     rows: _Rows,
-    cell: Ints,
-    lists: _Lists | None,
+    samples: _Samples | None,
     start: int,
     stop: int,
-    qrels: Qrels,
-    attributes: Mapping[str, Attribute],
+    collection: Collection,
     requirements: Requirements,
-    max_grade: float,
 ) -> Block:
     low, high = np.searchsorted(rows.topic, [start, stop])
     here = slice(int(low), int(high))
-    topic, column, docs = rows.topic[here] - start, cell[here], rows.docs.take(here)
+    topic, column, docs = rows.topic[here] - start, rows.cell[here], rows.docs.take(here)
     shape = (stop - start, int(column.max(initial=-1)) + 1)
     row = np.full(shape, -1, dtype=np.int64)
     row[topic, column] = np.arange(topic.size)
@@ -294,7 +286,7 @@ def _block(
     scores[topic, column] = rows.scores[here]
     views = {}
     for name in requirements.attributes:
-        attribute = attributes[name]
+        attribute = collection.attributes[name]
         membership = np.zeros((*shape, len(attribute.spec.groups)))
         concerned = attribute.applies[rows.topic[here]]
         membership[topic[concerned], column[concerned]] = attribute.memberships(
@@ -311,29 +303,26 @@ def _block(
         )
     return Block(
         first=start,
-        topics=qrels.topics[start:stop],
+        topics=collection.qrels.topics[start:stop],
         documents=docs,
         row=row,
         raw_grades=raw_grades,
         scores=scores,
         retrieved=np.bincount(topic[rows.retrieved[here]], minlength=stop - start),
-        ideal=qrels.ideal(start, stop),
-        rankings=_rankings(lists, start, stop) if lists is not None else None,
-        max_grade=max_grade,
+        ideal=collection.qrels.ideal(start, stop),
+        rankings=_rankings(samples, start, stop) if samples is not None else None,
+        max_grade=collection.max_grade,
+        utility_weight=collection.task.utility_weight,
+        candidates=collection.task.candidates,
         attributes=views,
     )
 
 
-def _rankings(lists: _Lists, start: int, stop: int) -> Ints:
-    """(topics, samples, ranks) of cell numbers; samples in the order of their ids."""
-    inside = np.flatnonzero((lists.topic >= start) & (lists.topic < stop))
-    topic = lists.topic[inside] - start
-    order = np.lexsort((lists.label[inside], topic))
-    sample = np.zeros(lists.topic.size, dtype=np.int64)
-    sample[inside[order]] = np.arange(order.size) - np.searchsorted(topic[order], topic[order])
-    rows = np.flatnonzero(np.isin(lists.of_row, inside))
-    of_row = lists.of_row[rows]
-    shape = (stop - start, int(sample.max(initial=-1)) + 1, int(lists.rank[rows].max(initial=-1)) + 1)
+def _rankings(samples: _Samples, start: int, stop: int) -> Ints:
+    """(topics, samples, ranks) of cell numbers; a topic without any ranking has an empty one."""
+    here = np.flatnonzero((samples.topic >= start) & (samples.topic < stop))
+    topic, sample, rank, cell = (column[here] for column in samples)
+    shape = (stop - start, int(sample.max(initial=0)) + 1, int(rank.max(initial=-1)) + 1)
     rankings = np.full(shape, -1, dtype=np.int64)
-    rankings[lists.topic[of_row] - start, sample[of_row], lists.rank[rows]] = lists.cell[rows]
+    rankings[topic - start, sample, rank] = cell
     return rankings

@@ -1,22 +1,18 @@
 """What runs are scored against: the task, its judgements and its attributes, loaded and indexed once."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any, Self
 
 import numpy as np
 
-from fairevals.collection.inputs import load_attribute_by_name, load_qrels
+from fairevals.collection.groups import Attribute, load_attribute
+from fairevals.collection.inputs import is_frame, load_qrels, rename_columns
 from fairevals.collection.qrels import Qrels
 from fairevals.errors import UsageError
 from fairevals.io.task import Task, read_task
 from fairevals.typing import Bools, Floats, Ints
-
-if TYPE_CHECKING:
-    from fairevals.collection.groups import Attribute
 
 
 @dataclass(frozen=True)
@@ -31,38 +27,20 @@ class Slice:
     """For each attribute: target, whether it applies, and the topics' numbers among the memberships."""
 
     @classmethod
-    def of(cls, qrels: Qrels, attributes: Mapping[str, Attribute], topics: Ints) -> Slice:
+    def of(cls, collection: "Collection", topics: Ints) -> Self:
         """The topics of these numbers, which ascend."""
+        qrels = collection.qrels
         starts = qrels.offsets[topics]
         counts = qrels.offsets[topics + 1] - starts
         rows = np.repeat(starts - (np.cumsum(counts) - counts), counts) + np.arange(int(counts.sum()))
         names = tuple(qrels.topics[number] for number in topics.tolist())
         codes = np.repeat(np.arange(topics.size), counts)
         judged = Qrels(qrels.source, names, codes, qrels.docs.take(rows).compact(), qrels.grades[rows])
-        return cls(
-            judged,
-            {
-                name: (a.target[topics], a.applies[topics], a.numbers[topics])
-                for name, a in attributes.items()
-            },
-        )
-
-    def bind(self, attributes: Mapping[str, Attribute]) -> dict[str, Attribute]:
-        """The attributes for these topics only."""
-        return {
-            name: replace(
-                attributes[name], topics=self.qrels.topics, target=target, applies=applies, numbers=numbers
-            )
-            for name, (target, applies, numbers) in self.targets.items()
+        targets = {
+            name: (a.target[topics], a.applies[topics], a.numbers[topics])
+            for name, a in collection.attributes.items()
         }
-
-
-def without_topics(attribute: Attribute) -> Attribute:
-    """The part of an attribute that all slices share."""
-    nothing = np.zeros(0, dtype=np.int64)
-    return replace(
-        attribute, topics=(), target=attribute.target[:0], applies=attribute.applies[:0], numbers=nothing
-    )
+        return cls(judged, targets)
 
 
 @dataclass(frozen=True)
@@ -84,35 +62,45 @@ class Collection:
     @property
     def ordinal(self) -> dict[str, bool]:
         """Whether each attribute, loaded or not, is ordinal."""
-        specs = {name: spec.kind == "ordinal" for name, spec in self.task.attributes.items()}
-        given = {
-            name: getattr(getattr(a, "spec", None), "kind", "") == "ordinal"
-            for name, a in self.groups.items()
+        specs = {
+            **self.task.attributes,
+            **{name: getattr(a, "spec", None) for name, a in self.groups.items()},
         }
-        return {**specs, **given}
+        return {name: getattr(spec, "kind", "") == "ordinal" for name, spec in specs.items()}
 
-    def with_attributes(self, names: Iterable[str]) -> Collection:
+    def with_attributes(self, names: Iterable[str]) -> Self:
         """The same with these attributes loaded."""
-        loaded = {
-            name: self.attributes[name]
-            if name in self.attributes
-            else load_attribute_by_name(name, self.task, self.groups, self.qrels)
-            for name in names
-        }
-        return replace(self, attributes=loaded)
+        return replace(
+            self, attributes={name: self.attributes.get(name) or self._load(name) for name in names}
+        )
 
-    def shareable(self, *, slices_only: bool = False) -> Collection:
+    def _load(self, name: str) -> Attribute:
+        if name not in self.groups:
+            return load_attribute(self.task.attributes[name], self.qrels)
+        given = self.groups[name]
+        if is_frame(given):
+            given = rename_columns(given, ("topic", "doc"))
+        return (given if isinstance(given, Attribute) else Attribute.of(name, given)).bound(self.qrels)
+
+    def shareable(self, *, slices_only: bool = False) -> Self:
         """The part that workers need; with `slices_only`, nothing that depends on topics."""
         task = replace(self.task, max_grade=self.max_grade)  # a slice has only the grades of its own topics
-        if not slices_only:
-            return replace(self, task=task, groups={})
-        attributes = {name: without_topics(attribute) for name, attribute in self.attributes.items()}
-        qrels = Slice.of(self.qrels, {}, np.zeros(0, np.int64)).qrels
-        return replace(self, task=task, qrels=qrels, groups={}, attributes=attributes)
+        shared = self.sliced(Slice.of(self, np.zeros(0, np.int64))) if slices_only else self
+        return replace(shared, task=task, groups={})
 
-    def sliced(self, part: Slice) -> Collection:
+    def sliced(self, part: Slice) -> Self:
         """The topics of the slice only."""
-        return replace(self, qrels=part.qrels, attributes=part.bind(self.attributes))
+        attributes = {
+            name: replace(
+                self.attributes[name],
+                topics=part.qrels.topics,
+                target=target,
+                applies=applies,
+                numbers=numbers,
+            )
+            for name, (target, applies, numbers) in part.targets.items()
+        }
+        return replace(self, qrels=part.qrels, attributes=attributes)
 
     @property
     def max_grade(self) -> float:

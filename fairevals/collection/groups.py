@@ -83,38 +83,30 @@ class Attribute:
         >>> faculty.spec.groups, faculty.columns.weights.tolist()
         (('arts', 'law'), [[0.75, 0.25], [0.0, 1.0]])
         """
-        if kind not in KINDS:
-            raise UsageError(
-                f"attribute {escape(name)}: kind={escape(repr(kind))}; expected one of {', '.join(KINDS)}"
-            )
         if groups is None and kind == "ordinal":
             raise UsageError(f"attribute {escape(name)}: ordinal groups need groups=[…], in their order")
-        divergence = divergence or ("RNOD" if kind == "ordinal" else "JSD")
-        if divergence not in DIVERGENCE_NAMES:
-            raise UsageError(
-                f"attribute {escape(name)}: divergence={escape(repr(divergence))}; "
-                f"expected one of {', '.join(DIVERGENCE_NAMES)}"
-            )
-        if not 0 <= weight < float("inf"):
-            raise UsageError(f"attribute {escape(name)}: weight={weight!r}; expected a number of at least 0")
         entries, by_topic, path = [], False, None
         if isinstance(memberships, (str, os.PathLike)):
             path = Path(memberships)
-            occurring = group_names(path) if groups is None else []
+        elif isinstance(memberships, Mapping):
+            entries = entries_of_dict(memberships)
         else:
-            if isinstance(memberships, Mapping):
-                entries = entries_of_dict(memberships)
-            else:
-                entries, by_topic = entries_of_frame(memberships, name)
-            occurring = sorted({group for _, _, _, group, _ in entries})
-        names = tuple(groups if groups is not None else occurring)
-        if len(set(names)) < len(names):
-            raise UsageError(f"attribute {escape(name)}: groups=[…] has a group twice")
-        if unmapped not in ("uniform", "skip", "error", *names):
-            raise UsageError(
-                f"attribute {escape(name)}: unmapped={escape(repr(unmapped))}; "
-                "expected uniform, skip, error, or the name of a group"
-            )
+            entries, by_topic = entries_of_frame(memberships, name)
+        if groups is None:
+            groups = group_names(path) if path else sorted({group for _, _, _, group, _ in entries})
+        names = tuple(groups)
+        divergence = divergence or ("RNOD" if kind == "ordinal" else "JSD")
+        divergences, fallbacks = ", ".join(DIVERGENCE_NAMES), ("uniform", "skip", "error", *names)
+        for key, value, fits, expected in (
+            ("kind", kind, kind in KINDS, f"one of {', '.join(KINDS)}"),
+            ("divergence", divergence, divergence in DIVERGENCE_NAMES, f"one of {divergences}"),
+            ("weight", weight, 0 <= weight < float("inf"), "a number of at least 0"),
+            ("groups", list(names), len(set(names)) == len(names), "no group twice"),
+            ("unmapped", unmapped, unmapped in fallbacks, "uniform, skip, error, or the name of a group"),
+        ):
+            if not fits:
+                given = f"{key}={escape(repr(value))}"
+                raise UsageError(f"attribute {escape(name)}: {given}; expected {expected}")
         spec = AttributeSpec(
             name=name,
             groups=names,

@@ -1,4 +1,4 @@
-"""What Python users hand in (paths, DataFrames, dicts, other libraries' objects) turned into runs, qrels and groups."""
+"""What Python users pass (paths, DataFrames, dicts, other libraries' objects) turned into runs and qrels."""
 
 from __future__ import annotations
 
@@ -15,9 +15,6 @@ from fairevals.io.dataset import Part, is_dataset, open_dataset, read_part
 if TYPE_CHECKING:
     import pandas as pd
 
-    from fairevals.collection.groups import Attribute
-    from fairevals.io.task import Task
-
 COLUMN_NAMES = {
     "topic": ("topic", "query_id", "qid", "query", "q_id"),
     "doc": ("doc", "doc_id", "docno", "docid", "document"),
@@ -30,13 +27,14 @@ COLUMN_NAMES = {
 
 @dataclass(frozen=True)
 class Named:
-    """A run handed in from Python, with the name it was given."""
+    """A run from Python, with the name it was given."""
 
     name: str
     run: Any
 
 
-def _is_frame(what: Any) -> bool:
+def is_frame(what: Any) -> bool:
+    """Whether it is a DataFrame, without importing pandas."""
     return hasattr(what, "columns") and hasattr(what, "itertuples")
 
 
@@ -45,71 +43,55 @@ def _is_ranx(what: Any) -> bool:
     return hasattr(what, "to_dict") and (hasattr(what, "run") or hasattr(what, "qrels"))
 
 
-def _field(item: Any, ours: str) -> str:
-    """What an item of ir_datasets, ir-measures or the like calls its topic, document, score or grade."""
-    return next((name for name in COLUMN_NAMES[ours] if hasattr(item, name)), "")
-
-
-def _is_item(what: Any) -> bool:
-    """Whether it is one document of a run: ir-measures' and ir_datasets' `ScoredDoc`, or one like it."""
-    return not _is_frame(what) and bool(_field(what, "topic") and _field(what, "doc"))
+def _fields(item: Any, *columns: str) -> list[str]:
+    """What a document of ir_datasets, ir-measures or the like calls these columns; "" for what it does not have."""
+    return [next((name for name in COLUMN_NAMES[ours] if hasattr(item, name)), "") for ours in columns]
 
 
 def _tabled(source: Any, value: str) -> Any:
     """A dict of dicts, a ranx object, or an iterable of items as a DataFrame; anything else as it is."""
-    if isinstance(source, Mapping):
-        return _flat(source, value)
-    if _is_frame(source) or isinstance(source, (str, bytes)):
+    if is_frame(source) or isinstance(source, (str, bytes)):
         return source
     if _is_ranx(source):
-        return _flat(source.to_dict(), value)
-    if not isinstance(source, Iterable):
+        source = source.to_dict()
+    if isinstance(source, Mapping):
+        rows = [(topic, doc, number) for topic, docs in source.items() for doc, number in docs.items()]
+    elif isinstance(source, Iterable):
+        items = list(source)
+        names = _fields(items[0], "topic", "doc", value) if items else []
+        if not all(names):
+            return source
+        rows = [tuple(getattr(item, name) for name in names) for item in items]
+    else:
         return source
     import pandas as pd
 
-    items = list(source)
-    names = [_field(items[0], ours) if items else ours for ours in ("topic", "doc", value)]
-    if not all(names):
-        return source
-    rows = [tuple(getattr(item, name) for name in names) for item in items]
     return pd.DataFrame(rows, columns=["topic", "doc", value])
 
 
-def _renamed(frame: pd.DataFrame, only: tuple[str, ...] = tuple(COLUMN_NAMES)) -> pd.DataFrame:
+def rename_columns(frame: pd.DataFrame, columns: Iterable[str] = tuple(COLUMN_NAMES)) -> pd.DataFrame:
     """The table with this package's names for columns."""
-    names = {}
-    for ours in only:
-        found = [name for name in COLUMN_NAMES[ours] if name in frame.columns]
-        if found:
-            names[found[0]] = ours
-    return frame.rename(columns=names)
-
-
-def _flat(nested: Mapping[str, Mapping[str, float]], value: str) -> pd.DataFrame:
-    import pandas as pd
-
-    rows = [(topic, doc, number) for topic, docs in nested.items() for doc, number in docs.items()]
-    return pd.DataFrame(rows, columns=["topic", "doc", value])
+    names = {ours: [name for name in COLUMN_NAMES[ours] if name in frame.columns] for ours in columns}
+    return frame.rename(columns={given[0]: ours for ours, given in names.items() if given})
 
 
 def list_runs(runs: Any) -> list[Any]:
     """The runs one by one, named where they have no file."""
     if isinstance(runs, (str, os.PathLike, Run)):
         return [runs]
-    if _is_frame(runs) or _is_ranx(runs) or (isinstance(runs, Mapping) and _is_scores(runs)):
+    if is_frame(runs) or _is_ranx(runs) or (isinstance(runs, Mapping) and _is_scores(runs)):
         return [_named("run", runs)]
     if isinstance(runs, Mapping):
-        return [Named(str(name), _whole(run)) for name, run in runs.items()]
-    found = list(runs)
-    if found and _is_item(found[0]):
-        return [Named("run", _tabled(found, "score"))]
-    return [_named(f"run{i}", run) for i, run in enumerate(found, 1)]
+        return [Named(str(name), _reusable(run)) for name, run in runs.items()]
+    items = list(runs)
+    if items and not is_frame(items[0]) and all(_fields(items[0], "topic", "doc")):
+        return [Named("run", _tabled(items, "score"))]
+    return [_named(f"run{i}", run) for i, run in enumerate(items, 1)]
 
 
-def _whole(run: Any) -> Any:
+def _reusable(run: Any) -> Any:
     """A run that can be read more than once: what an iterator gives is kept."""
-    files = (str, os.PathLike, Run, Named)
-    return run if isinstance(run, files) or _is_frame(run) else _tabled(run, "score")
+    return run if isinstance(run, (str, os.PathLike, Run, Named)) else _tabled(run, "score")
 
 
 def _named(name: str, run: Any) -> Any:
@@ -117,15 +99,14 @@ def _named(name: str, run: Any) -> Any:
     if isinstance(run, (str, os.PathLike, Run, Named)):
         return run
     own = getattr(run, "name", None) if _is_ranx(run) else None
-    return Named(str(own or name), _whole(run))
+    return Named(str(own or name), _reusable(run))
 
 
 def _is_scores(mapping: Mapping[Any, Any]) -> bool:
     """Whether a dict is {topic: {doc: score}} and not {name: run}."""
-    values = [value for value in mapping.values() if isinstance(value, Mapping)]
-    return len(values) == len(mapping) and all(
-        not isinstance(score, Mapping) and not _is_frame(score)
-        for value in values
+    return all(isinstance(value, Mapping) for value in mapping.values()) and not any(
+        isinstance(score, Mapping) or is_frame(score)
+        for value in mapping.values()
         for score in value.values()
     )
 
@@ -145,14 +126,8 @@ def load_run(source: Any, *, order: str = "score", samples: bool = False, depth:
         return Run.of(read_part(source, order=order, samples=samples, depth=depth))
     if isinstance(source, (str, os.PathLike)):
         return read_run(source, order=order, samples=samples, depth=depth)
-    source = _tabled(source, "score")
-    if not _is_frame(source):
-        raise UsageError(
-            f"cannot take a {type(source).__name__} as a run; expected a path, a DataFrame, a dict of dicts, "
-            "or items with query_id, doc_id and score"
-        )
-    frame = _renamed(source)
-    tag = name or str(source.attrs.get("tag", "run"))
+    frame = _frame(source, "score", "a run", "score")
+    tag = name or str(frame.attrs.get("tag", "run"))
     lines = range(1, len(frame) + 1)
     return Run.of(run_from_frame(frame, tag, lines, tag=tag, order=order, samples=samples, depth=depth))
 
@@ -167,22 +142,15 @@ def load_qrels(source: Any) -> Qrels:
         return read_qrels(source)
     if isinstance(source, (list, tuple)) and source and isinstance(source[0], (str, os.PathLike)):
         return read_qrels(*source)
-    source = _tabled(source, "grade")
-    if not _is_frame(source):
+    return Qrels.of(qrels_from_frame(_frame(source, "grade", "qrels", "relevance"), "qrels"))
+
+
+def _frame(source: Any, value: str, what: str, theirs: str) -> pd.DataFrame:
+    """Anything but a path as a DataFrame with this package's names; what cannot be one is a `UsageError`."""
+    frame = _tabled(source, value)
+    if not is_frame(frame):
         raise UsageError(
-            f"cannot take a {type(source).__name__} as qrels; expected a path, a DataFrame, a dict of dicts, "
-            "or items with query_id, doc_id and relevance"
+            f"cannot take a {type(frame).__name__} as {what}; expected a path, a DataFrame, a dict of dicts, "
+            f"or items with query_id, doc_id and {theirs}"
         )
-    return Qrels.of(qrels_from_frame(_renamed(source), "qrels"))
-
-
-def load_attribute_by_name(name: str, task: Task, groups: Mapping[str, Any], qrels: Qrels) -> Attribute:
-    """An attribute that was handed in (`groups`), or else the task's."""
-    from fairevals.collection.groups import Attribute, load_attribute
-
-    if name not in groups:
-        return load_attribute(task.attributes[name], qrels)
-    given = groups[name]
-    if _is_frame(given):
-        given = _renamed(given, ("topic", "doc"))
-    return (given if isinstance(given, Attribute) else Attribute.of(name, given)).bound(qrels)
+    return rename_columns(frame)

@@ -77,7 +77,7 @@ class Qrels:
         order = np.lexsort((-self.grades, self.topic_of))
         return np.maximum(self.grades[order], 0.0)
 
-    @property
+    @cached_property
     def max_grade(self) -> float:
         """The largest grade; 1 where nothing is relevant, so that there is a scale."""
         largest = float(self.grades.max(initial=0.0))

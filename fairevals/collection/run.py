@@ -32,10 +32,8 @@ def ranking_order(lists: Ints, docs: Ids, scores: Floats) -> Ints:
     order = np.arange(lists.size) if sorted_already else np.lexsort((-scores, lists))
     lists, scores = lists[order], scores[order]
     tie = (np.diff(scores) == 0) & (np.diff(lists) == 0)
-    tied = (
-        np.flatnonzero(np.append(tie, False) | np.append(False, tie)) if tie.size else np.zeros(0, np.int64)
-    )
-    if tied.size:
+    if tie.any():
+        tied = np.flatnonzero(np.append(tie, False) | np.append(False, tie))
         names = docs.take(order[tied]).ranks()
         order[tied] = order[tied][np.lexsort((-names, -scores[tied], lists[tied]))]
     return order

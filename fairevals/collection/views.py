@@ -1,7 +1,5 @@
 """What a measure sees of a block of topics: documents by rank (`Ranked`), or documents with exposures (`Exposed`)."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Self

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any
 from fairevals.collection.collection import Collection, load_collection
 from fairevals.collection.inputs import list_runs
 from fairevals.errors import UsageError
-from fairevals.evaluation.pieces import SharingExecutor, name_runs, score, score_piece, score_run
-from fairevals.evaluation.plan import OpenRun, Plan, load, load_policy_blocks, open_run, with_components
+from fairevals.evaluation.pieces import SharingExecutor, score, score_piece
+from fairevals.evaluation.plan import Plan, load, open_run, with_components
+from fairevals.evaluation.scores import Scores
 from fairevals.io.task import PolicySpec, Task
 
 if TYPE_CHECKING:
@@ -19,18 +20,15 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Collection",
-    "OpenRun",
     "Plan",
+    "Scores",
     "SharingExecutor",
     "evaluate",
     "load",
     "load_collection",
-    "load_policy_blocks",
-    "name_runs",
     "open_run",
     "score",
     "score_piece",
-    "score_run",
     "with_components",
 ]
 

@@ -1,7 +1,5 @@
 """The expected value of measures under a policy: exact where it can be, else sampled."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 
 import numpy as np
@@ -10,21 +8,10 @@ from fairevals.collection import Ranked
 from fairevals.collection.blocks import Block
 from fairevals.evaluation.plan import parts_of
 from fairevals.io.task import Task
-from fairevals.measures import (
-    CompositeMeasure,
-    ExposureMeasure,
-    LinearMeasure,
-    Measure,
-    RankingMeasure,
-)
+from fairevals.measures import CompositeMeasure, ExposureMeasure, LinearMeasure, Measure, RankingMeasure
 from fairevals.measures.base import divide, rank_sum
 from fairevals.policy.plackett_luce import Estimate
-from fairevals.policy.policies import (
-    Exposure,
-    OneRanking,
-    Policy,
-    jackknife,
-)
+from fairevals.policy.policies import Exposure, OneRanking, Policy, jackknife
 from fairevals.typing import Bools, Floats
 
 CELLS_OF_SAMPLES = 1 << 22

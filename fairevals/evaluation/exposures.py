@@ -1,10 +1,9 @@
 """Expected exposure of documents and groups, with merit and target beside it."""
 
-from __future__ import annotations
-
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -13,7 +12,7 @@ from fairevals.attention import Attention, AttentionLike, parse_attention
 from fairevals.collection.blocks import Block
 from fairevals.collection.collection import Collection
 from fairevals.errors import InputWarning, UsageError
-from fairevals.evaluation.plan import Plan, open_run
+from fairevals.evaluation.plan import OpenRun, Plan, open_run
 from fairevals.evaluation.scores import ALL
 from fairevals.io.task import PolicySpec
 from fairevals.measures.base import divide, rank_sum
@@ -67,6 +66,7 @@ class ExposureQuery:
     """"exact", or "mc": the mean over sampled rankings with its standard error (Plackett-Luce only)."""
     merit: str = "identity"
 
+    @cached_property
     def model(self) -> Attention:
         """The attention model; a wrong name is a `UsageError`."""
         try:
@@ -74,68 +74,56 @@ class ExposureQuery:
         except ValueError as error:
             raise UsageError(str(error)) from None
 
-    def weights(self, block: Block) -> Floats:
-        """Attention of the ranks that the block's topics can have, cut off."""
-        width = block.row.shape[1]
-        return self.model().weights(width if self.cutoff is None else min(width, self.cutoff))
 
-
-def _blocks(
-    source: Any, collection: Collection, query: ExposureQuery, attributes: tuple[str, ...]
-) -> Iterator[tuple[Block, Policy]]:
+def _open(
+    source: Any, collection: Collection, query: ExposureQuery, attributes: Sequence[str] = ()
+) -> OpenRun:
     if query.method == "mc" and query.policy.kind != "pl":
         raise UsageError(
             "the method 'mc' draws rankings from a Plackett-Luce policy; expected the policy 'pl'"
         )
-    if query.method == "exact" and query.model().looks_at_grades and query.policy.kind == "pl":
+    if query.method == "exact" and query.model.looks_at_grades and query.policy.kind == "pl":
         raise UsageError(
-            f"exposure under the attention {query.model()} cannot be computed exactly; use the method 'mc'"
+            f"exposure under the attention {query.model} cannot be computed exactly; use the method 'mc'"
         )
-    opened = open_run(source, collection, Plan.reading(collection, query.policy, attributes=attributes))
+    opened = open_run(source, collection, Plan.reading(query.policy, attributes))
     if opened.policy_remark:
         warnings.warn(InputWarning(opened.policy_remark), stacklevel=2)
-    return ((block, opened.policy) for block in opened.blocks())
+    return opened
 
 
-def _sampled(policy: PlackettLuceRun, block: Block, query: ExposureQuery) -> Estimate:
-    """Mean and standard error of each document's exposure over sampled rankings."""
-    model = query.model()
+def _estimate(policy: Policy, block: Block, query: ExposureQuery) -> Estimate:
+    """Each document's exposure, with its standard error under the method "mc"."""
+    if query.method != "mc" or not isinstance(policy, PlackettLuceRun) or not block.row.shape[1]:
+        return Estimate(policy.exposure(block, query.model, query.cutoff).value)
     return policy.policy(block).exposure(
-        model,
+        query.model,
         k=query.cutoff,
         method="mc",
         samples=policy.samples,
         rng=[generator(policy.seed, policy.run, topic) for topic in block.topics],
-        grades=block.grades if model.looks_at_grades else None,
+        grades=block.grades if query.model.looks_at_grades else None,
     )
 
 
 def document_exposures(source: Any, collection: Collection, query: ExposureQuery) -> Iterator[DocumentRow]:
     """Every document retrieved or judged, by topic; the most exposed first."""
-    for block, policy in _blocks(source, collection, query, ()):
-        if query.method == "mc" and isinstance(policy, PlackettLuceRun) and block.row.shape[1]:
-            estimate = _sampled(policy, block, query)
-        else:
-            estimate = Estimate(policy.exposure(block, query.model(), query.cutoff).value)
-        se = np.full(block.row.shape, np.nan) if estimate.se is None else estimate.se
-        merits = merit(block.grades, query.merit)
-        if query.model().looks_at_grades:  # then the attention of a rank depends on the documents above it
-            target = np.full(block.row.shape, np.nan)
-        else:
-            target = target_exposure(block.grades, block.present, query.weights(block))
+    opened = _open(source, collection, query)
+    for block in opened.blocks():
+        estimate = _estimate(opened.policy, block, query)
+        nothing, width = np.full(block.row.shape, np.nan), block.row.shape[1]
+        target = nothing
+        if not query.model.looks_at_grades:  # else the attention of a rank depends on the documents above it
+            weights = query.model.weights(width if query.cutoff is None else min(width, query.cutoff))
+            target = target_exposure(block.grades, block.present, weights)
+        se = nothing if estimate.se is None else estimate.se
+        columns = (estimate.value, se, merit(block.grades, query.merit), target)
         names = block.documents.texts()
         for t, topic in enumerate(block.topics):
             cells = np.flatnonzero(block.present[t])
             order = cells[np.argsort(-estimate.value[t, cells], kind="stable")]
             for c in order.tolist():
-                yield DocumentRow(
-                    topic,
-                    names[block.row[t, c]],
-                    float(estimate.value[t, c]),
-                    float(se[t, c]),
-                    float(merits[t, c]),
-                    float(target[t, c]),
-                )
+                yield DocumentRow(topic, names[block.row[t, c]], *(float(column[t, c]) for column in columns))
 
 
 def group_exposures(
@@ -147,11 +135,12 @@ def group_exposures(
         raise UsageError("there are no attributes: groups need a task with [attributes.…]")
     loaded = collection.with_attributes(names)
     kept: dict[str, list[tuple[Floats, ...]]] = {name: [] for name in names}
-    for block, policy in _blocks(source, loaded, query, names):
+    opened = _open(source, loaded, query, names)
+    for block in opened.blocks():
         if query.method == "mc":  # draw, even where it could be computed
-            exposure = Policy.exposure(policy, block, query.model(), query.cutoff)
+            exposure = Policy.exposure(opened.policy, block, query.model, query.cutoff)
         else:
-            exposure = policy.exposure(block, query.model(), query.cutoff)
+            exposure = opened.policy.exposure(block, query.model, query.cutoff)
         for name in names:
             columns = _group_columns(block, name, exposure, query)
             kept[name].append(columns)
@@ -168,10 +157,8 @@ def _group_columns(block: Block, name: str, exposure: Exposure, query: ExposureQ
     sums = group_sums(exposure.value, view.membership)
     se = np.full(sums.shape, np.nan)
     if exposure.left_out is not None:
-        estimate = jackknife(
-            sums, np.stack([group_sums(each, view.membership) for each in exposure.left_out])
-        )
-        se = sums if estimate.se is None else estimate.se
+        without = np.stack([group_sums(each, view.membership) for each in exposure.left_out])
+        se = np.asarray(jackknife(sums, without).se)
     there: Bools = view.applies[:, None] & (block.retrieved > 0)[:, None]
     mean_merit = group_means(
         merit(block.grades, query.merit), block.exposed(exposure.value).candidate_membership(name)

@@ -1,11 +1,9 @@
 """Scores as tables: the leaderboard for people, long rows for programs."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 
-from fairevals.evaluation.scores import ALL, Mean, Scores
+from fairevals.evaluation.scores import ALL, Scores
 from fairevals.io.out import Cell, Table, number
 from fairevals.measures.base import Direction
 
@@ -74,6 +72,10 @@ def ranking_of_runs(scores: Scores, measure: int = 0) -> list[int]:
     return sorted(range(len(scores.runs)), key=key)
 
 
+def _heads(scores: Scores) -> list[str]:
+    return [f"{measure} {measure.direction.arrow}".rstrip() for measure in scores.measures]
+
+
 def leaderboard(scores: Scores, places: int = 4) -> Table:
     """One row per run, best first by the first measure; the best of each measure is marked, by its direction.
 
@@ -81,45 +83,36 @@ def leaderboard(scores: Scores, places: int = 4) -> Table:
     complete runs if it is the first measure.
     """
     order = ranking_of_runs(scores)
-    columns: list[list[Mean]] = [[scores.mean(r, m) for r in order] for m in range(len(scores.measures))]
+    columns = [[scores.mean(r, m) for r in order] for m in range(len(scores.measures))]
     cells: list[list[Cell]] = []
     marked: set[tuple[int, int]] = set()
     for m, (measure, means) in enumerate(zip(scores.measures, columns, strict=True)):
-        incomplete = [bool(scores.incomplete[r, m]) for r in order]
-        best = best_of(
-            [mean.value for mean in means], measure.direction, places, [not lacks for lacks in incomplete]
-        )
+        complete = (~scores.incomplete[order, m]).tolist()
+        best = best_of([mean.value for mean in means], measure.direction, places, complete)
         marked |= {(place, m + 1) for place, marks in enumerate(best) if marks}
-        shown = [with_se(mean.value, mean.se, places) for mean in means]
-        cells.append(
-            [
-                f"{value if isinstance(value, str) else number(mean.value, places)} †" if lacks else value
-                for value, mean, lacks in zip(shown, means, incomplete, strict=True)
-            ]
-        )
+        column = [with_se(mean.value, mean.se, places) for mean in means]
+        for place in (place for place, whole in enumerate(complete) if not whole):
+            value = column[place]
+            column[place] = f"{value if isinstance(value, str) else number(value, places)} †"
+        cells.append(column)
     footer = [
         ("topics", *(_span([mean.topics for mean in means]) for means in columns)),
         ("undefined", *(_span([mean.undefined for mean in means]) for means in columns)),
     ]
     if scores.incomplete.any():
         footer.append(("† incomplete", *(str(int(count)) for count in scores.incomplete.sum(axis=0))))
-    heads = tuple(f"{measure} {measure.direction.arrow}".rstrip() for measure in scores.measures)
     rows = tuple((scores.runs[r], *(column[place] for column in cells)) for place, r in enumerate(order))
-    return Table(("run", *heads), rows, frozenset(marked), tuple(footer))
+    return Table(("run", *_heads(scores)), rows, frozenset(marked), tuple(footer))
 
 
 def topic_table(scores: Scores, places: int = 4) -> Table:
     """One row per run and topic, one column per measure; the row of means comes last for each run."""
     rows: list[tuple[Cell, ...]] = []
+    measures = range(len(scores.measures))
     for r, run in enumerate(scores.runs):
         for t, topic in enumerate(scores.topics):
-            values = (
-                with_se(float(scores.values[r, m, t]), float(scores.se[r, m, t]), places)
-                for m in range(len(scores.measures))
-            )
-            rows.append((run, topic, *values))
-        means = [scores.mean(r, m) for m in range(len(scores.measures))]
+            values = [(float(scores.values[r, m, t]), float(scores.se[r, m, t])) for m in measures]
+            rows.append((run, topic, *(with_se(value, se, places) for value, se in values)))
+        means = [scores.mean(r, m) for m in measures]
         rows.append((run, ALL, *(with_se(mean.value, mean.se, places) for mean in means)))
-    return Table(
-        ("run", "topic", *(f"{m} {m.direction.arrow}".rstrip() for m in scores.measures)), tuple(rows)
-    )
+    return Table(("run", "topic", *_heads(scores)), tuple(rows))

@@ -1,7 +1,5 @@
 """Scoring as a list of independent pieces: in this process, a pool of processes or a cluster."""
 
-from __future__ import annotations
-
 import os
 from abc import abstractmethod
 from collections import deque
@@ -9,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence, Set
 from concurrent.futures import Executor, Future, ProcessPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, TypeGuard
 
 import numpy as np
 
@@ -24,7 +22,7 @@ from fairevals.evaluation.scores import Scores
 from fairevals.ids import Ids
 from fairevals.io.dataset import is_dataset, open_dataset, parts, with_topics
 from fairevals.io.streams import reads_once
-from fairevals.io.task import run_info
+from fairevals.io.task import RunInfo, run_info
 from fairevals.measures import Measure
 from fairevals.typing import Floats, Ints
 
@@ -44,34 +42,29 @@ class RunScores:
     policy_remark: str
 
 
-def score_run(
-    source: Any,
-    collection: Collection,
-    plan: Plan,
-    shard: tuple[int, int] = (0, 1),
-    *,
-    check_topics: bool = True,
+def score_piece(
+    shared: tuple[Collection, Plan] | None, source: Any, shard: tuple[int, int], part: Slice | None
 ) -> RunScores:
-    """Read a run and score it; with `shard` (i, n) only every n-th block, the rest being NaN."""
-    opened = open_run(source, collection, plan, check_topics=check_topics)
-    run, policy = opened.run, opened.policy
+    """Read and score a run, wherever this is called; with `shard` (i, n) only every n-th block, the rest being NaN.
+
+    `shared` is None in a process that got it from `_share`. `part` has what the topics of the piece need beyond it.
+    """
+    collection, plan = shared or _shared[0]
+    if part is not None:
+        collection = collection.sliced(part)
+    opened = open_run(source, collection, plan, check_topics=part is None)
+    run = opened.run
     shape = (len(plan.measures), len(collection.qrels.topics))
     values, se = np.full(shape, np.nan), np.full(shape, np.nan)
     for number, block in enumerate(opened.blocks(CELLS if shard[1] == 1 else CELLS // (1 << 8))):
         if number % shard[1] == shard[0]:
             here = slice(block.first, block.first + len(block.topics))
-            for m, estimate in enumerate(expectations(plan.measures, policy, block, collection.task)):
+            for m, estimate in enumerate(expectations(plan.measures, opened.policy, block, collection.task)):
                 values[m, here] = estimate.value
                 if estimate.se is not None:
                     se[m, here] = estimate.se
-    return RunScores(
-        run.tag,
-        run.source,
-        values,
-        se,
-        tuple(_notes(run.tag, set(run.topics), collection.qrels)),
-        opened.policy_remark if shard[0] == 0 else "",
-    )
+    notes = tuple(_notes(run.tag, set(run.topics), collection.qrels))
+    return RunScores(run.tag, run.source, values, se, notes, opened.policy_remark if shard[0] == 0 else "")
 
 
 def _notes(tag: str, topics: Set[str], qrels: Qrels) -> Iterator[str]:
@@ -91,19 +84,14 @@ def name_runs(scored: Sequence[tuple[str, str]]) -> list[str]:
     >>> name_runs([("bm25", "a/x.run"), ("bm25", "a/y.run"), ("dense", "a/z.run")])
     ['bm25 (x.run)', 'bm25 (y.run)', 'dense']
     """
-    candidates: list[Callable[[str, str], str]] = [
-        lambda tag, _: tag,
-        lambda tag, file: f"{tag} ({os.path.basename(file)})",  # noqa: PTH119 -- any text may stand here
-        lambda tag, file: f"{tag} ({file})",
-    ]
-    names = [""] * len(scored)
-    open_ = list(range(len(scored)))
-    for make in candidates:
-        for i in open_:
-            names[i] = make(*scored[i])
-        open_ = [i for i in open_ if sum(names[i] == names[j] for j in range(len(names))) > 1]
-    for number, i in enumerate(open_, 1):
-        names[i] = f"{names[i]} #{number}"
+    forms = [(tag, f"{tag} ({os.path.basename(file)})", f"{tag} ({file})") for tag, file in scored]  # noqa: PTH119
+    names, ambiguous = [""] * len(scored), list(range(len(scored)))
+    for form in range(3):
+        for i in ambiguous:
+            names[i] = forms[i][form]
+        ambiguous = [i for i in ambiguous if names.count(names[i]) > 1]
+    for number, i in enumerate(ambiguous, 1):
+        names[i] += f" #{number}"
     return names
 
 
@@ -137,48 +125,20 @@ class Piece:
     """The numbers of its topics; None for all."""
 
 
-def score_piece(
-    shared: tuple[Collection, Plan] | None, source: Any, shard: tuple[int, int], part: Slice | None
-) -> RunScores:
-    """Score a piece wherever this runs; `part` is what the topics of the piece need beyond what all share."""
-    collection, plan = shared or _shared[0]
-    if part is None:
-        return score_run(source, collection, plan, shard)
-    return score_run(source, collection.sliced(part), plan, shard, check_topics=False)
-
-
-@dataclass(frozen=True)
-class _Workers:
-    """Where pieces are computed: here (no pool), or in a pool that has been given `shared`."""
-
-    pool: Executor | None
-    shared: Any
-    ahead: int
-    """How many pieces may be queued; the rest is not cut yet."""
-
-    def run(self, function: Callable[..., Any], calls: Iterable[tuple[Any, ...]]) -> Iterator[Any]:
-        """The results, in order."""
-        if self.pool is None:
-            yield from (function(*call) for call in calls)
-            return
-        waiting: deque[Future[Any]] = deque()
-        for call in calls:
-            waiting.append(self.pool.submit(function, *call))
-            if len(waiting) >= self.ahead:
-                yield waiting.popleft().result()
-        while waiting:
-            yield waiting.popleft().result()
-
-
 @contextmanager
-def _workers(collection: Collection, plan: Plan, jobs: int, executor: Executor | None) -> Iterator[_Workers]:
-    """Workers that have what all pieces need."""
-    if executor is None and jobs == 1:
-        yield _Workers(None, (collection, plan), 1)
-    elif executor is None:
-        pool = ProcessPoolExecutor(jobs, initializer=_share, initargs=(collection, plan))
+def _pool(
+    collection: Collection, plan: Plan, jobs: int, executor: Executor | None
+) -> Iterator[tuple[Executor | None, Any]]:
+    """Where pieces are scored (None: in this process), and what `score_piece` gets there as `shared`."""
+    both: Any = (collection, plan)
+    if executor is not None:
+        yield executor, executor.share(both) if isinstance(executor, SharingExecutor) else both
+    elif jobs == 1:
+        yield None, both
+    else:
+        pool = ProcessPoolExecutor(jobs, initializer=_share, initargs=both)
         try:
-            yield _Workers(pool, None, 4 * jobs)
+            yield pool, None
         except BaseException:
             # Interrupted, or one piece failed: nobody needs the others.
             for process in list(pool._processes.values()):
@@ -186,48 +146,44 @@ def _workers(collection: Collection, plan: Plan, jobs: int, executor: Executor |
             raise
         finally:
             pool.shutdown(cancel_futures=True)
-    else:
-        both: Any = (collection, plan)
-        shared = executor.share(both) if isinstance(executor, SharingExecutor) else both
-        yield _Workers(executor, shared, 4 * max(jobs, 2))
 
 
-def _readable_anywhere(source: Any, collection: Collection, plan: Plan) -> Any:
-    """The source; or the run itself where other processes cannot read it again (standard input, a pipe)."""
-    if not isinstance(source, (str, os.PathLike)) or not reads_once(source):
-        return source
-    return load(source, collection, plan)
-
-
-def _shards(runs: int, jobs: int, plan: Plan) -> int:
-    """Into how many pieces each run is cut: one, unless computing takes longer than reading."""
-    return 1 if plan.policy.kind == "ranking" or runs >= jobs else -(-jobs // runs)
+def _results(
+    pool: Executor | None, jobs: int, function: Callable[..., Any], calls: Iterable[tuple[Any, ...]]
+) -> Iterator[Any]:
+    """The results of the calls, in order. Only a few are queued, so that the rest need not be in memory."""
+    waiting: deque[Future[Any]] = deque()
+    for call in calls:
+        if pool is None:
+            yield function(*call)
+            continue
+        waiting.append(pool.submit(function, *call))
+        if len(waiting) >= 4 * max(jobs, 2):
+            yield waiting.popleft().result()
+    while waiting:
+        yield waiting.popleft().result()
 
 
 def _pieces_of_dataset(
-    run: int, source: Any, collection: Collection, workers: _Workers
+    run: int, source: Any, qrels: Qrels, pool: Executor | None, jobs: int
 ) -> tuple[list[Piece], tuple[str, ...]]:
-    """A data set cut into parts that share no topic, the judged topics that it lacks, and remarks on it."""
-    qrels = collection.qrels
+    """Pieces of a data set that share no topic, one for the judged topics that it lacks, and remarks on it."""
     dataset = open_dataset(source)
-    fragments = list(workers.run(with_topics, ((fragment,) for fragment in dataset.files)))
+    fragments = list(_results(pool, jobs, with_topics, ((fragment,) for fragment in dataset.files)))
     pieces = []
     topics: set[str] = set()
     for part in parts(dataset, fragments):
         there = part.topics or ()
         topics.update(there)
         numbers = sorted(qrels.number[topic] for topic in there if topic in qrels.number)
-        pieces.append(Piece(run, replace(part, topics=None if part.whole else there), topics=_array(numbers)))
-    require_judged_topic(dataset.name, sorted(topics), collection)
+        part = replace(part, topics=None if part.whole else there)
+        pieces.append(Piece(run, part, topics=np.array(numbers, dtype=np.int64)))
+    require_judged_topic(dataset.name, sorted(topics), qrels)
     missing = [number for topic, number in qrels.number.items() if topic not in topics]
     if missing:
         nothing = Run(dataset.tag, dataset.name, [], np.zeros(1, np.int64), Ids.of([]), np.zeros(0), 0)
-        pieces.append(Piece(run, nothing, topics=_array(missing)))
+        pieces.append(Piece(run, nothing, topics=np.array(missing, dtype=np.int64)))
     return pieces, tuple(_notes(dataset.tag, topics, qrels))
-
-
-def _array(numbers: list[int]) -> Ints:
-    return np.array(numbers, dtype=np.int64)
 
 
 def score(
@@ -251,95 +207,85 @@ def score(
     hidden = unjudged_shares(m for m in shown if m.uses_candidates)
     plan = replace(plan, measures=(*shown, *(m for m in hidden if m not in shown)))
     collection = collection.with_attributes(plan.requirements.attributes)
+    qrels, far = collection.qrels, isinstance(executor, SharingExecutor)
     if isinstance(executor, SharingExecutor):
         jobs = executor.jobs
-    if jobs > 1 or executor is not None:
-        runs = [_readable_anywhere(source, collection, plan) for source in runs]
-    far = isinstance(executor, SharingExecutor)
+    if jobs > 1 or executor is not None:  # other processes cannot read standard input or a pipe
+        runs = [load(run, collection, plan) if _is_path(run) and reads_once(run) else run for run in runs]
     datasets = [is_dataset(source) for source in runs]
-    shards = _shards(len(runs), jobs, plan)
+    # A run is cut only if there are more jobs than runs and computing takes longer than reading.
+    shards = 1 if plan.policy.kind == "ranking" else -(-jobs // min(jobs, len(runs)))
     if not any(datasets):
         jobs = min(jobs, len(runs) * shards)
     pieces: list[Piece] = []
     notes: dict[int, tuple[str, ...]] = {}
-    policies: dict[int, str] = {}
-    statuses: dict[int, str] = {}
-    shape = (len(runs), len(plan.measures), len(collection.qrels.topics))
+    first: dict[int, RunScores] = {}
+    shape = (len(runs), len(plan.measures), len(qrels.topics))
     values, se = np.full(shape, np.nan), np.full(shape, np.nan)
-    named: dict[int, tuple[str, str]] = {}
-    with _workers(collection.shareable(slices_only=all(datasets)), plan, jobs, executor) as workers:
+    with _pool(collection.shareable(slices_only=all(datasets)), plan, jobs, executor) as (pool, shared):
         for run, source in enumerate(runs):
-            path = _absolute(source) if far else source
+            # Workers elsewhere have other working folders; links stay as they are.
+            path = os.path.abspath(source) if far and _is_path(source) else source  # noqa: PTH100
             if datasets[run]:
-                cut, notes[run] = _pieces_of_dataset(run, path, collection, workers)
+                cut, notes[run] = _pieces_of_dataset(run, path, qrels, pool, jobs)
                 pieces += cut
             else:
                 pieces += [Piece(run, path, (i, shards)) for i in range(shards)]
-        calls = ((workers.shared, p.source, p.shard, _slice(p, collection)) for p in pieces)
-        for done, (piece, scored) in enumerate(zip(pieces, workers.run(score_piece, calls), strict=True), 1):
+        calls = (
+            (shared, p.source, p.shard, p.topics if p.topics is None else Slice.of(collection, p.topics))
+            for p in pieces
+        )
+        results = _results(pool, jobs, score_piece, calls)
+        for done, (piece, scored) in enumerate(zip(pieces, results, strict=True), 1):
             at: Any = slice(None) if piece.topics is None else piece.topics
             for all_, some in ((values[piece.run], scored.values), (se[piece.run], scored.se)):
                 # Each topic is in at most one piece.
                 all_[:, at] = np.where(np.isnan(some), all_[:, at], some)
-            source = runs[piece.run]
-            given = os.fspath(source) if isinstance(source, (str, os.PathLike)) else scored.source
-            info = run_info(collection.task, given)
-            tag = info.name if info and info.name else scored.tag
-            named.setdefault(piece.run, (tag, given if given != "-" else scored.source))
-            statuses.setdefault(piece.run, info.status if info else "official")
-            notes.setdefault(piece.run, scored.notes)
-            policies.setdefault(piece.run, scored.policy_remark)
+            first.setdefault(piece.run, scored)
             if progress:
                 progress(done, len(pieces))
-    names = tuple(name_runs([named[run] for run in range(len(runs))]))
-    scores = Scores(names, plan.measures, collection.qrels.topics, values, se)
-    remarks = [note for run in range(len(runs)) for note in (*notes[run], policies[run]) if note]
-    remarks += _unjudged_remarks(scores, hidden) + _incomplete_remarks(scores, len(shown))
+    named, statuses, remarks = [], [], []
+    for run, source in enumerate(runs):
+        scored = first[run]
+        file = os.fspath(source) if _is_path(source) else scored.source
+        info = run_info(collection.task, file) or RunInfo(file)
+        named.append((info.name or scored.tag, scored.source if file == "-" else file))
+        statuses.append(info.status)
+        remarks += [note for note in (*notes.get(run, scored.notes), scored.policy_remark) if note]
+    scores = Scores(tuple(name_runs(named)), plan.measures, qrels.topics, values, se)
     return replace(
         scores,
         measures=shown,
         values=values[:, : len(shown)],
         se=se[:, : len(shown)],
-        notes=tuple(remarks),
-        statuses=tuple(statuses[run] for run in range(len(runs))) if collection.task.runs else (),
+        notes=(*remarks, *_unjudged_remarks(scores, hidden), *_incomplete_remarks(scores, len(shown))),
+        statuses=tuple(statuses) if collection.task.runs else (),
     )
 
 
-def _incomplete_remarks(scores: Scores, measures: int) -> list[str]:
+def _is_path(source: Any) -> TypeGuard[str | os.PathLike[str]]:
+    return isinstance(source, (str, os.PathLike))
+
+
+def _incomplete_remarks(scores: Scores, measures: int) -> Iterator[str]:
     """A remark for each run that lacks values which other runs have."""
-    remarks = []
     for r, run in enumerate(scores.runs):
         names = [str(scores.measures[m]) for m in range(measures) if scores.incomplete[r, m]]
         if names:
             some = ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
-            remarks.append(
+            yield (
                 f"{escape(run)}: incomplete for {some}: undefined on topics where other runs have a value; "
                 "listed after the complete runs and never marked as the best"
             )
-    return remarks
 
 
-def _unjudged_remarks(scores: Scores, hidden: Sequence[Measure]) -> list[str]:
+def _unjudged_remarks(scores: Scores, hidden: Sequence[Measure]) -> Iterator[str]:
     """A remark for each run that gives more than a twentieth of the attention to unjudged documents."""
-    remarks = []
     for r, run in enumerate(scores.runs):
         shares = [scores.mean(r, scores.measures.index(measure)).value for measure in hidden]
-        large = [
-            share for share in shares if share > UNJUDGED_REMARK
-        ]  # not the NaN of a run without exposure
+        large = [share for share in shares if share > UNJUDGED_REMARK]  # not NaN, without exposure
         if large:
-            remarks.append(
+            yield (
                 f"{escape(run)}: {max(large):.0%} of the attention goes to unjudged documents, which means over a "
                 "group's judged documents do not count"
             )
-    return remarks
-
-
-def _slice(piece: Piece, collection: Collection) -> Slice | None:
-    """What is sent along with a piece of some topics only."""
-    return None if piece.topics is None else Slice.of(collection.qrels, collection.attributes, piece.topics)
-
-
-def _absolute(source: Any) -> Any:
-    """A path that means the same in another working folder."""
-    return os.path.abspath(source) if isinstance(source, (str, os.PathLike)) else source  # noqa: PTH100 -- links stay

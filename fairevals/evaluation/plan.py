@@ -1,16 +1,15 @@
 """Which measures are computed, under which policy, and how a run is opened for them."""
 
-from __future__ import annotations
-
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
 from fairevals.collection.blocks import CELLS, Block, Requirements, blocks
 from fairevals.collection.collection import Collection
 from fairevals.collection.inputs import load_run
+from fairevals.collection.qrels import Qrels
 from fairevals.collection.run import Run
 from fairevals.errors import InputError, Place, UsageError, escape
 from fairevals.io.task import POLICIES, PolicySpec
@@ -29,13 +28,12 @@ class Plan:
 
     measures: tuple[Measure, ...]
     policy: PolicySpec
-    order: str
     requirements: Requirements
 
     @classmethod
     def of(
         cls, collection: Collection, measures: Iterable[Any] | None = None, policy: PolicySpec | None = None
-    ) -> Plan:
+    ) -> Self:
         """Resolve names, cutoffs and attributes; a measure that the task cannot serve is a `UsageError`."""
         task = collection.task
         policy = policy or task.policy
@@ -43,31 +41,18 @@ class Plan:
         unique = tuple({str(m): m for m in parsed}.values())
         if not unique:
             raise UsageError("there is no measure to compute")
-        depths: list[int | None] = []
-        attributes: set[str] = set()
-        everything = False
-        for measure in (part for m in unique for part in parts_of(m)):
-            depths.append(measure.depth)
-            everything |= measure.needs_all_documents
-            attributes |= _attributes(measure, collection)
-        whole = policy.kind == "pl" or any(depth is None for depth in depths)
-        depth = None if whole else max(d for d in depths if d is not None)
+        parts = [part for measure in unique for part in parts_of(measure)]
+        depths = [part.depth for part in parts if part.depth is not None]
+        depth = None if policy.kind == "pl" or len(depths) < len(parts) else max(depths)
+        attributes = {name for part in parts for name in _attributes(part, collection)}
         names = tuple(name for name in collection.attribute_names if name in attributes)
-        return cls(unique, policy, task.order, Requirements(depth, everything, names))
+        everything = any(part.needs_all_documents for part in parts)
+        return cls(unique, policy, Requirements(depth, everything, names))
 
     @classmethod
-    def reading(
-        cls,
-        collection: Collection,
-        policy: PolicySpec | None = None,
-        *,
-        depth: int | None = None,
-        attributes: Iterable[str] = (),
-    ) -> Plan:
-        """A plan without measures, to open runs with: all documents, or without `all_documents` the first ranks."""
-        policy = policy or collection.task.policy
-        depth = None if policy.kind == "pl" else depth
-        return cls((), policy, collection.task.order, Requirements(depth, depth is None, tuple(attributes)))
+    def reading(cls, policy: PolicySpec, attributes: Iterable[str] = ()) -> Self:
+        """A plan without measures, to open runs with: all documents and all ranks."""
+        return cls((), policy, Requirements(None, True, tuple(attributes)))
 
 
 def with_components(plan: Plan, collection: Collection, *, unjudged: bool = False) -> Plan:
@@ -104,17 +89,18 @@ def parts_of(measure: Measure) -> Iterator[Measure]:
         yield measure
 
 
-def _attributes(measure: Measure, collection: Collection) -> set[str]:
+def _attributes(measure: Measure, collection: Collection) -> Sequence[str]:
+    """The attributes that a measure needs, all of which the collection has."""
     known = collection.attribute_names
     for name in measure.attributes_used():
         if name not in known:
             there = ", ".join(map(escape, known)) or "no attributes"
             raise UsageError(f"{measure}: there is no attribute {escape(name)!r} (the task has {there})")
-    if measure.attributes == "all":
-        if not known:
-            raise UsageError(f"{measure} needs attributes, and the task has none")
-        return set(known)
-    return set(measure.attributes_used())
+    if measure.attributes != "all":
+        return measure.attributes_used()
+    if not known:
+        raise UsageError(f"{measure} needs attributes, and the task has none")
+    return known
 
 
 @dataclass(frozen=True)
@@ -128,18 +114,8 @@ class OpenRun:
 
     def blocks(self, cells: int = CELLS) -> Iterator[Block]:
         """The run beside the judgements, in blocks of topics; results never depend on how large they are."""
-        task = self.collection.task
-        return blocks(
-            self.run,
-            self.collection.qrels,
-            self.collection.attributes,
-            self.plan.requirements,
-            max_grade=self.collection.max_grade,
-            utility_weight=task.utility_weight,
-            candidates=task.candidates,
-            sampled=self.plan.policy.kind == "samples",
-            cells=cells,
-        )
+        sampled = self.plan.policy.kind == "samples"
+        return blocks(self.run, self.collection, self.plan.requirements, sampled=sampled, cells=cells)
 
     @property
     def policy_remark(self) -> str:
@@ -159,7 +135,8 @@ def load(source: Any, collection: Collection, plan: Plan) -> Run:
     single = collection.task.conventions == "trec_eval"
     # Scores that differ may be equal as float32, so that the cut at a depth must come after the rounding.
     depth = None if single else plan.requirements.depth
-    run = load_run(source, order=plan.order, samples=plan.policy.kind == "samples", depth=depth)
+    order, samples = collection.task.order, plan.policy.kind == "samples"
+    run = load_run(source, order=order, samples=samples, depth=depth)
     return run.as_float32() if single else run
 
 
@@ -175,27 +152,20 @@ def open_run(source: Any, collection: Collection, plan: Plan, *, check_topics: b
             f"{escape(run.source, 300)} has several rankings of a topic; expected one, or the policy 'samples'"
         )
     if check_topics:
-        require_judged_topic(run.source, run.topics, collection)
+        require_judged_topic(run.source, run.topics, collection.qrels)
     return OpenRun(run, make_policy(plan.policy, run), collection, plan)
 
 
-def require_judged_topic(source: str, topics: Iterable[str], collection: Collection) -> None:
+def require_judged_topic(source: str, topics: Sequence[str], qrels: Qrels) -> None:
     """Raise unless one of the topics is judged: `001` in a run against `1` in the qrels is the usual cause."""
-    topics, judged = list(topics), collection.qrels
-    if not topics or any(topic in judged.number for topic in topics):
+    if not topics or any(topic in qrels.number for topic in topics):
         return  # readers refuse an empty file themselves
-    known = f" {escape(judged.topics[0])!r}" if judged.topics else " (none)"
+    known = f" {escape(qrels.topics[0])!r}" if qrels.topics else " (none)"
     raise InputError(
         Place(source),
         f"no topic that is judged (such as {escape(topics[0])!r})",
-        f"topics of {escape(judged.source, 300)}, such as{known}",
+        f"topics of {escape(qrels.source, 300)}, such as{known}",
     )
-
-
-def load_policy_blocks(source: Any, collection: Collection, plan: Plan) -> Iterator[tuple[Block, Policy]]:
-    """The blocks of a run with its policy."""
-    opened = open_run(source, collection, plan)
-    return ((block, opened.policy) for block in opened.blocks())
 
 
 def make_policy(spec: PolicySpec, run: Run) -> Policy:

@@ -1,7 +1,5 @@
 """The leaderboard of a report: means with intervals and letters, which runs are best, and the Pareto front."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Set
 from dataclasses import dataclass
@@ -73,12 +71,10 @@ def pareto(costs: Floats) -> Bools:
     >>> pareto(np.array([[0.1, 0.9], [0.5, 0.5], [0.6, 0.6], [0.9, np.nan]]))
     array([ True,  True, False, False])
     """
-    known: Bools = np.asarray(~np.isnan(costs).any(axis=1))
-    filled = np.where(known[:, None], costs, np.inf)
-    as_small = (filled[:, None, :] <= filled[None, :, :]).all(axis=2)
-    smaller = (filled[:, None, :] < filled[None, :, :]).any(axis=2)
-    beaten = (as_small & smaller & known[:, None]).any(axis=0)
-    front: Bools = known & ~beaten
+    # Every comparison with NaN is false: its row neither beats nor is beaten.
+    as_small = (costs[:, None, :] <= costs[None, :, :]).all(axis=2)
+    smaller = (costs[:, None, :] < costs[None, :, :]).any(axis=2)
+    front: Bools = ~np.asarray(np.isnan(costs).any(axis=1) | (as_small & smaller).any(axis=0))
     return front
 
 
@@ -143,11 +139,6 @@ class Board:
         return any(getattr(entry, field) for row in self.entries for entry in row)
 
     @property
-    def notes(self) -> list[str]:
-        """Which family of runs the letters are for: one line for all measures, or one for each that differs."""
-        return list(dict.fromkeys(group.note for group in self.groups))
-
-    @property
     def sampled(self) -> bool:
         """Whether any value comes from drawn rankings."""
         return any(not math.isnan(entry.sampling_se) for row in self.entries for entry in row)
@@ -175,9 +166,8 @@ def board(
     for m in measures:
         direction, incomplete = scores.measures[m].direction, scores.incomplete[:, m].tolist()
         means = [(scores.mean(r, m), *mean_interval(scores, r, m, 1 - alpha)) for r in runs]
-        best = best_of(
-            [mean.value for mean, _, _ in means], direction, DECIMALS, [not lacks for lacks in incomplete]
-        )
+        complete = [not lacks for lacks in incomplete]
+        best = best_of([mean.value for mean, _, _ in means], direction, DECIMALS, complete)
         columns.append(
             [
                 BoardEntry(

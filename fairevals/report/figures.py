@@ -13,7 +13,7 @@ from fairevals.evaluation.exposures import DocumentRow, GroupRow
 from fairevals.measures import Direction
 from fairevals.report.board import Board
 from fairevals.report.groups import Distribution, Merits
-from fairevals.report.style import COLOURS, HATCHES, INK, MARKERS, new_figure
+from fairevals.report.style import COLOURS, HATCHES, INK, MARKERS, legend_below, new_figure
 from fairevals.statistics import Paired, RankCorrelations
 from fairevals.typing import Floats
 
@@ -155,12 +155,8 @@ def gains_figure(paired: Paired, run: str, baseline: str) -> Figure:
     with new_figure(9.0, 3.2) as figure:
         axes = figure.add_subplot()
         for members, style, name in ((gains > 0, 0, "better"), (gains < 0, 1, "worse")):
-            look: Any = {
-                "color": COLOURS[style],
-                "hatch": HATCHES[style],
-                "edgecolor": "white",
-                "linewidth": 0.3,
-            }
+            look: Any = {"color": COLOURS[style], "hatch": HATCHES[style], "edgecolor": "white"}
+            look["linewidth"] = 0.3
             axes.bar(np.flatnonzero(members), gains[members], 0.8, label=name, **look)
         axes.axhline(0, color="#000000", linewidth=0.8)
         if gains.size:
@@ -252,9 +248,7 @@ def merits_figure(merits: Sequence[Merits]) -> Figure:
             axes.set_title(one.run, fontsize=10)
             axes.set_ylim(bottom=0)
             axes.margins(x=0.12)
-        handles, entries = all_axes[0].get_legend_handles_labels()
-        per_row = min(5, 1 + 2 * len(merits))
-        figure.legend(handles, entries, loc="outside lower center", ncols=per_row, frameon=False)
+        legend_below(figure, all_axes[0], min(5, 1 + 2 * len(merits)))
     return figure
 
 

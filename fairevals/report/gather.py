@@ -1,10 +1,8 @@
 """Everything that a report shows, computed once; the page, report.json and the figures are made from it."""
 
-from __future__ import annotations
-
 import math
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -37,20 +35,6 @@ PANELS = 6
 MAX_ATTRIBUTES = 12
 DEPTH = 20
 """Distributions are drawn along so many ranks, unless the task has a cutoff."""
-
-
-@dataclass(frozen=True)
-class ReportOptions:
-    """What a report is about, apart from the runs."""
-
-    baseline: int | str | None = None
-    """A run's place or tag; default: the first run."""
-    references: tuple[int | str, ...] = ()
-    """Runs that are reference policies, by place or tag, in addition to those with that status."""
-    test: str = "ttest"
-    correction: str | None = None
-    trained: tuple[Path, ...] = ()
-    """Output folders of training."""
 
 
 @dataclass(frozen=True)
@@ -136,8 +120,12 @@ def gather(
     runs: Sequence[Any],
     collection: Collection,
     plan: Plan,
-    options: ReportOptions,
     *,
+    baseline: int | str | None = None,
+    references: Iterable[int | str] = (),
+    test: str = "ttest",
+    correction: str | None = None,
+    trained: Sequence[Path] = (),
     given: bool = False,
     qrels: Any = None,
     jobs: int = 1,
@@ -145,35 +133,38 @@ def gather(
 ) -> Report:
     """Score the runs and compute everything that the report needs.
 
-    `given` says that the user named the measures, so that only the parts of composite ones are added. `qrels` is the
-    file of judgements where it is not the task's.
+    `baseline` and `references` are places or tags of runs: by default the first run, and the runs with the status
+    "reference". `trained` are output folders of training. `given` says that the user named the measures, so that only
+    the parts of composite ones are added. `qrels` is the file of judgements where it is not the task's.
     """
-    trained = read_summaries(options.trained)  # before the work: an invalid file should fail early
-    collection = collection.with_attributes(_available(collection, plan))
-    asked = len(plan.measures)
+    summary = read_summaries(trained)  # before the work: an invalid file should fail early
+    specs, asked = collection.task.attributes, len(plan.measures)
+    # A task may declare an attribute without memberships if no measure needs it.
+    needed = (*collection.groups, *plan.requirements.attributes)
+    shown = [n for n in collection.attribute_names if n in needed or specs[n].memberships is not None]
+    collection = collection.with_attributes(shown)
     plan = with_both_sides(plan, collection, given=given)
     task, seed = collection.task, plan.policy.seed
-    files = files_of(
-        task, qrels if qrels is not None else task.qrels, tuple(collection.attributes), runs, options.trained
-    )
+    judged = qrels if qrels is not None else task.qrels
+    files = files_of(task, judged, tuple(collection.attributes), runs, trained)
     # The figures read every run again: a pipe is kept in memory.
-    whole = Plan.reading(collection, plan.policy)
+    whole = Plan.reading(plan.policy)
     runs = [load(run, collection, whole) if isinstance(run, str) and reads_once(run) else run for run in runs]
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         scores = score(runs, collection, plan, jobs=jobs, progress=progress)
     for warning in caught:  # shown as usual, and again among the remarks
         warnings.warn_explicit(warning.message, warning.category, warning.filename, warning.lineno)
-    baseline = position(scores, "run", 0 if options.baseline is None else options.baseline)
-    references = {position(scores, "run", run) for run in options.references}
-    references |= {r for r in range(len(scores.runs)) if scores.status(r) == "reference"}
-    named = None if options.baseline is None else baseline  # the default one is a run like any other
-    means = board(scores, baseline=named, references=references, seed=seed)
+    compared = position(scores, "run", 0 if baseline is None else baseline)
+    reference_runs = {position(scores, "run", run) for run in references}
+    reference_runs |= {r for r in range(len(scores.runs)) if scores.status(r) == "reference"}
+    named = None if baseline is None else compared  # the default one is a run like any other
+    means = board(scores, baseline=named, references=reference_runs, seed=seed)
     comparisons = correlations = None
     if len(scores.runs) > 1:
-        test: Any = {"test": options.test, "correction": options.correction, "seed": seed}
-        resamples = 10_000 if options.test == "bootstrap" else means.resamples
-        comparisons = compare(scores, baseline, resamples=resamples, **test)
+        resamples = 10_000 if test == "bootstrap" else means.resamples
+        options: Any = {"test": test, "correction": correction, "seed": seed}
+        comparisons = compare(scores, compared, resamples=resamples, **options)
         correlations = rank_correlations(scores, seed=seed) if len(scores.measures) > 1 else None
     roles = [role(measure) for measure in scores.measures]
     across = roles.index(UTILITY) if UTILITY in roles else None
@@ -184,14 +175,14 @@ def gather(
         asked=asked,
         scores=scores,
         board=means,
-        baseline=baseline,
-        baseline_given=options.baseline is not None,
-        references=frozenset(references),
+        baseline=compared,
+        baseline_given=baseline is not None,
+        references=frozenset(reference_runs),
         comparisons=comparisons,
         correlations=correlations,
         across=across,
         up=tuple(up) if across is not None else (),
-        trained=trained,
+        trained=summary,
         files=files,
         versions=versions(),
     )
@@ -200,25 +191,12 @@ def gather(
     return replace(report, remarks=tuple(dict.fromkeys(lines)))
 
 
-def _available(collection: Collection, plan: Plan) -> list[str]:
-    """The attributes that can be shown. A task may declare one without memberships if no measure needs it."""
-    specs = collection.task.attributes
-    return [
-        name
-        for name in collection.attribute_names
-        if name in collection.groups
-        or name in plan.requirements.attributes
-        or specs[name].memberships is not None
-    ]
-
-
 def _with_panels(report: Report, runs: Sequence[Any]) -> Report:
     """With the details of the baseline, the best by each measure, the fronts, references, then the next best."""
     order, collection, task = report.board.order, report.collection, report.collection.task
     wanted = [report.baseline, order[0]]
     if report.across is not None:
-        winners = [report.board.winner(m) for m in (report.across, *report.up)]
-        wanted += [r for r in winners if r is not None]
+        wanted += [r for m in (report.across, *report.up) if (r := report.board.winner(m)) is not None]
         wanted += [r for m in report.up for r in report.board.front(report.across, m)]
     chosen = list(dict.fromkeys([*wanted, *sorted(report.references), *order]))[:PANELS]
     panels = tuple(r for r in order if r in chosen)
@@ -260,11 +238,9 @@ def _remarks(report: Report) -> Iterator[str]:
         yield f"error from sampling rankings above {share} (draw more samples): {abridged(noisy, 5)}"
     if report.comparisons is not None:
         yield from remarks(report.comparisons)
-    for column in report.distributions:
-        for one in column:
-            if not one.topics:
-                what = f"shares of the groups of {escape(one.attribute)}"
-                yield f"{one.run}: {what} are undefined, because it ranks no document with a known group"
+    for one in (one for column in report.distributions for one in column if not one.topics):
+        what = f"shares of the groups of {escape(one.attribute)}"
+        yield f"{one.run}: {what} are undefined, because it ranks no document with a known group"
     if len(report.panels) < len(scores.runs):
         yield (
             f"distributions and exposure are drawn for {len(report.panels)} of {pluralize(len(scores.runs), 'run')}: "

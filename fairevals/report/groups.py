@@ -1,7 +1,5 @@
 """What figures show of one run: the groups' shares of the first ranks, and exposure by merit."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -9,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from fairevals.attention import parse_attention
-from fairevals.evaluation import Collection, Plan, load_policy_blocks
+from fairevals.evaluation import Collection, Plan, open_run
 from fairevals.io.task import PolicySpec
 from fairevals.measures.expected_exposure import target_exposure
 from fairevals.measures.gf import mean_membership_along_ranks
@@ -72,33 +70,30 @@ def run_details(
     known membership. Exposure is that of all documents that are retrieved or judged, on topics with a ranking.
     """
     collection = collection.with_attributes(attributes)
-    plan = Plan.reading(collection, policy, attributes=attributes)
-    shares: dict[str, list[Floats]] = {attribute: [] for attribute in attributes}
-    targets: dict[str, list[Floats]] = {attribute: [] for attribute in attributes}
+    opened = open_run(source, collection, Plan.reading(policy, attributes))
+    shares: dict[str, list[tuple[Floats, Floats]]] = {attribute: [] for attribute in attributes}
     exposed: list[Floats] = []
     attention = parse_attention(ATTENTION)
-    for block, drawn in load_policy_blocks(source, collection, plan):
+    for block in opened.blocks():
         width = block.row.shape[1]
         weights = attention.weights(width if cutoff is None else min(width, cutoff))
         ideal = target_exposure(block.grades, block.present, weights)
-        exposure = drawn.exposure(block, attention, cutoff).value
+        exposure = opened.policy.exposure(block, attention, cutoff).value
         here = block.present & (block.retrieved > 0)[:, None]
         exposed.append(np.stack([a[here] for a in (merit(block.grades, MERIT), exposure, ideal)]))
-        order = drawn.rankings(block, depth if attributes else 0)
+        order = opened.policy.rankings(block, depth if attributes else 0)
         for attribute in attributes:
             view = block.attributes[attribute]
             for t in np.flatnonzero(view.applies & ~np.isnan(view.target).any(axis=1)):
                 along = _shares_along_ranks(view.membership[t], order[t], depth)
                 if along is not None:
-                    shares[attribute].append(along)
-                    targets[attribute].append(view.target[t])
+                    shares[attribute].append((along, view.target[t]))
     distributions = []
     for attribute in attributes:
-        groups, count = collection.attributes[attribute].spec.groups, len(shares[attribute])
-        nothing = np.full((1, depth, len(groups)), np.nan)
-        achieved = np.mean(shares[attribute] or nothing, axis=0)
-        target = np.mean(targets[attribute] or nothing[0], axis=0)
-        distributions.append(Distribution(name, attribute, groups, achieved, target, count))
+        groups, known = collection.attributes[attribute].spec.groups, shares[attribute]
+        nothing = np.full((depth, len(groups)), np.nan)
+        achieved, target = (np.mean(a, axis=0) for a in zip(*(known or [(nothing, nothing[0])]), strict=True))
+        distributions.append(Distribution(name, attribute, groups, achieved, target, len(known)))
     return distributions, _by_merit(name, *np.concatenate([np.zeros((3, 0)), *exposed], axis=1))
 
 

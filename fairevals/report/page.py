@@ -1,12 +1,9 @@
 """The page: one file that loads nothing, made by templates that escape everything they print."""
 
-from __future__ import annotations
-
 import inspect
 import math
 from collections.abc import Sequence
-from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -20,9 +17,6 @@ from fairevals.report.style import data_uri, labels
 from fairevals.statistics import description
 from fairevals.statistics.pairing import orientation
 from fairevals.typing import Floats
-
-if TYPE_CHECKING:
-    from jinja2 import Environment
 
 MAX_VALUES = 200_000
 """The page holds at most so many values of single topics; all are in scores.csv."""
@@ -47,8 +41,15 @@ def plain(value: Any) -> Any:
     return value
 
 
-@cache
-def _environment() -> Environment:
+def page(report: Report, pictures: Sequence[Picture]) -> bytes:
+    """The bytes of index.html; the same report gives the same bytes."""
+    from markupsafe import Markup
+
+    style, script = html.own_text("style.css"), html.own_text("script.js")
+    sections: dict[str, list[Picture]] = {}
+    for picture in pictures:
+        sections.setdefault(picture.section, []).append(picture)
+    runs = report.scores.runs
     templates = html.environment("fairevals.report")
     templates.filters.update(
         number=html.format_number,
@@ -59,46 +60,24 @@ def _environment() -> Environment:
         uri=data_uri,
         repr=repr,
     )
-    templates.globals.update(
-        pluralize=pluralize,
-        role=role,
-        drivers=drivers,
-        tipping=tipping,
-        describe=description,
-        isnan=math.isnan,
-    )
-    return templates
-
-
-def page(report: Report, pictures: Sequence[Picture]) -> bytes:
-    """The bytes of index.html; the same report gives the same bytes."""
-    from markupsafe import Markup
-
-    style, script = html.own_text("style.css"), html.own_text("script.js")
-    sections: dict[str, list[Picture]] = {}
-    for picture in pictures:
-        sections.setdefault(picture.section, []).append(picture)
-    runs = report.scores.runs
-    text = (
-        _environment()
-        .get_template("index.html")
-        .render(
-            style=Markup(style),  # noqa: S704  # style and script are the package's own; all else is escaped
-            script=Markup(script),  # noqa: S704
-            policy=html.content_policy(style, script),
-            report=report,
-            board=report.board,
-            scores=report.scores,
-            task=report.collection.task,
-            spec=report.plan.policy,
-            pictures=sections,
-            names=labels(runs, NAME),
-            long_names=labels(runs, LONG_NAME),
-            bars=[interval_bars(report.board, m) for m in range(len(report.scores.measures))],
-            cards=_cards(report),
-            glossary=_glossary(report.scores.measures),
-            data=plain(page_data(report)),
-        )
+    text = templates.get_template("index.html").render(
+        **{"pluralize": pluralize, "role": role, "drivers": drivers, "tipping": tipping},
+        **{"describe": description, "isnan": math.isnan},
+        style=Markup(style),  # noqa: S704  # style and script are the package's own; all else is escaped
+        script=Markup(script),  # noqa: S704
+        policy=html.content_policy(style, script),
+        report=report,
+        board=report.board,
+        scores=report.scores,
+        task=report.collection.task,
+        spec=report.plan.policy,
+        pictures=sections,
+        names=labels(runs, NAME),
+        long_names=labels(runs, LONG_NAME),
+        bars=[interval_bars(report.board, m) for m in range(len(report.scores.measures))],
+        cards=_cards(report),
+        glossary=_glossary(report.scores.measures),
+        data=plain(page_data(report)),
     )
     return text.encode(errors="backslashreplace")  # the name of a file need not be valid text
 
@@ -140,13 +119,11 @@ def _glossary(measures: Sequence[Measure]) -> list[tuple[list[Measure], str]]:
     variants: dict[str, list[Measure]] = {}
     for measure in measures:
         variants.setdefault(measure.name, []).append(measure)
-    prose = [
-        inspect.cleandoc(type(first).__doc__ or "").partition(">>>")[0] for first, *_ in variants.values()
-    ]
-    return [
-        (kind, " ".join(text.replace("`", "").split()))
-        for kind, text in zip(variants.values(), prose, strict=True)
-    ]
+    glossary = []
+    for kind in variants.values():
+        prose = inspect.cleandoc(type(kind[0]).__doc__ or "").partition(">>>")[0]
+        glossary.append((kind, " ".join(prose.replace("`", "").split())))
+    return glossary
 
 
 def page_data(report: Report) -> dict[str, Any]:

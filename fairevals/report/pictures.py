@@ -1,7 +1,5 @@
 """The figures of a report as svg files, each with a text for readers who cannot see it."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 

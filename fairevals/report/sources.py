@@ -1,7 +1,5 @@
 """What was scored: files with hashes, so that anyone can check that theirs are the same, and versions."""
 
-from __future__ import annotations
-
 import hashlib
 import os
 from collections.abc import Sequence

@@ -80,15 +80,10 @@ def figure_bytes(figure: Figure, kind: str = "svg") -> bytes:
         # Text in an svg stays text, so a glyph that matplotlib's own font lacks does no harm.
         warnings.filterwarnings("ignore", message=r"(?s).*(Glyph|Matplotlib currently does not support)")
         figure.savefig(out, format=kind, dpi=150, metadata=metadata)
-    return _PATH.sub(_shorter, out.getvalue()) if kind == "svg" else out.getvalue()
-
-
-_PATH, _DECIMALS = re.compile(rb' d="[^"]*"'), re.compile(rb"(\.\d\d)\d+")
-
-
-def _shorter(path: re.Match[bytes]) -> bytes:
-    """Two decimals of a point are enough to see; more would be a third of the file."""
-    return _DECIMALS.sub(rb"\1", path[0])
+    if kind != "svg":
+        return out.getvalue()
+    # Two decimals of a point are enough to see; more would be a third of the file.
+    return re.sub(rb' d="[^"]*"', lambda path: re.sub(rb"(\.\d\d)\d+", rb"\1", path[0]), out.getvalue())
 
 
 def band(
@@ -100,6 +95,13 @@ def band(
     colour, mark = COLOURS[style % len(COLOURS)], MARKERS[style % len(MARKERS)]
     axes.plot(places, middle, marker=mark, color=colour, label=label, **line)
     axes.fill_between(places, middle - around, middle + around, color=colour, alpha=0.18, linewidth=0)
+
+
+def legend_below(figure: Figure, axes: Axes, columns: int = 4) -> None:
+    """One legend for the whole figure, from the entries of one of its Axes."""
+    handles, texts = axes.get_legend_handles_labels()
+    columns = min(columns, len(texts))
+    figure.legend(handles, texts, loc="outside lower center", ncols=columns, frameon=False)
 
 
 def save(figure: Figure, path: Path) -> None:

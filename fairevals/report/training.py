@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import math
 import re
 from collections.abc import Iterator, Sequence
@@ -14,10 +13,11 @@ import numpy as np
 
 from fairevals.errors import FairevalsError, InputError, Place, escape
 from fairevals.io.streams import Source
+from fairevals.io.tables import table
 from fairevals.measures.base import HIGHER, Direction, split_name
 from fairevals.measures.index import INDEX, measure_class
 from fairevals.report.figures import place_labels
-from fairevals.report.style import COLOURS, MARKERS, band, labels, new_figure
+from fairevals.report.style import COLOURS, MARKERS, band, labels, legend_below, new_figure
 from fairevals.training import TrainedPolicy
 
 if TYPE_CHECKING:
@@ -80,7 +80,6 @@ class TrainingSummary:
 
     @property
     def measures(self) -> tuple[str, ...]:
-        """The measures, in the order of the files."""
         return tuple(dict.fromkeys(p.measure for p in self.points))
 
     @property
@@ -155,27 +154,14 @@ def read_summaries(folders: Sequence[Path]) -> TrainingSummary | None:
     return TrainingSummary(tuple(points)) if points else None
 
 
-def _read_summary(folder: Path) -> list[tuple[str, float | None, str, str, float | None]]:
+def _read_summary(folder: Path) -> Iterator[tuple[str, float | None, str, str, float | None]]:
     """Rows (policy, λ, split, measure, value) of a folder's summary.csv; columns are found by their names."""
     source = Source.of(folder / "summary.csv")
-    try:
-        lines = source.read().decode("utf-8").splitlines()
-    except UnicodeDecodeError:
-        raise InputError(Place(source.name), "bytes that are not UTF-8", "UTF-8") from None
-    reader = csv.reader(lines)
-    head = next(reader, [])
-    if not set(SUMMARY_COLUMNS) <= set(head):
-        columns = f"columns {escape(','.join(head))}"
-        raise InputError(Place(source.name, 1), columns, ",".join(SUMMARY_COLUMNS))
-    rows = []
-    for cells in reader:
-        place = Place(source.name, reader.line_num)
-        if len(cells) != len(head):
-            raise InputError(place, f"{len(cells)} columns", str(len(head)))
-        row = dict(zip(head, cells, strict=True))
+    _, header, rows = table(source, SUMMARY_COLUMNS)
+    for line, cells in rows:
+        row, place = dict(zip(header, cells, strict=True)), Place(source.name, line)
         lam, value, _ = (_finite(row[name], place) for name in ("lambda", "value", "se"))
-        rows.append((row["policy"], lam, row["split"], row["measure"], value))
-    return rows
+        yield row["policy"], lam, row["split"], row["measure"], value
 
 
 def _finite(text: str, place: Place) -> float | None:
@@ -209,8 +195,7 @@ def lambda_figure(summary: TrainingSummary) -> Figure:
             axes.set(xlabel="λ (weight of the disparity)", ylabel=f"{measure} {direction_of(measure).arrow}")
             if measure == summary.disparity:
                 axes.set_ylim(bottom=0)
-        handles, texts = figure.axes[0].get_legend_handles_labels()
-        figure.legend(handles, texts, loc="outside lower center", ncols=min(4, len(texts)), frameon=False)
+        legend_below(figure, figure.axes[0])
     return figure
 
 
@@ -230,17 +215,10 @@ def plane_figure(summary: TrainingSummary) -> Figure:
             both = [(p, q) for p, q in both if not math.isnan(p.mean + q.mean)]
             if not both:
                 continue
-            axes.errorbar(
-                [p.mean for p, _ in both],
-                [q.mean for _, q in both],
-                np.nan_to_num([q.deviation for _, q in both]),
-                np.nan_to_num([p.deviation for p, _ in both]),
-                marker=MARKERS[f % len(MARKERS)],
-                linestyle="-" if len(both) > 1 else "none",
-                color=COLOURS[f % len(COLOURS)],
-                elinewidth=0.8,
-                label=labels([name])[0],
-            )
+            x, dx, y, dy = np.array([(p.mean, p.deviation, q.mean, q.deviation) for p, q in both]).T
+            look: Any = {"marker": MARKERS[f % len(MARKERS)], "color": COLOURS[f % len(COLOURS)]}
+            look |= {"linestyle": "-" if len(both) > 1 else "none", "elinewidth": 0.8}
+            axes.errorbar(x, y, np.nan_to_num(dy), np.nan_to_num(dx), label=labels([name])[0], **look)
             if name in summary.swept:
                 named += [(f"λ={p.lam:g}", p.mean, q.mean) for p, q in both]
         axes.set_xlabel(f"{utility} {direction_of(utility or '').arrow}, {split}")
@@ -284,6 +262,5 @@ def learning_figure(policies: Sequence[TrainedPolicy]) -> Figure | None:
                 chosen = max(place for place, (_, _, _, best) in enumerate(policy.curve) if best)
                 look |= {"marker": MARKERS[number % len(MARKERS)], "markevery": [chosen]}
                 quality.plot(valid[:, 0], valid[:, 1], **look)
-        handles, texts = loss.get_legend_handles_labels()
-        figure.legend(handles, texts, loc="outside lower center", ncols=min(4, len(texts)), frameon=False)
+        legend_below(figure, loss)
     return figure

@@ -1,12 +1,9 @@
 """A report as files: the page, the scores, the figures, and report.json with everything for programs."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
 
 from fairevals.evaluation.leaderboard import long_table
 from fairevals.io.folders import PAGE, Marked
@@ -45,7 +42,8 @@ def record(report: Report, drawn: Sequence[Picture]) -> bytes:
     """The bytes of report.json."""
     scores, board, task = report.scores, report.board, report.collection.task
     comparisons = full_table(report.comparisons) if report.comparisons is not None else None
-    correlations = report.correlations
+    correlations, baseline = report.correlations, report.baseline
+    paired_runs = [pair(scores, 0, r, baseline) for r in range(len(scores.runs)) if r != baseline]
     content = {
         "format": REPORT.format,
         "title": report.title,
@@ -59,7 +57,7 @@ def record(report: Report, drawn: Sequence[Picture]) -> bytes:
             **{name: getattr(task, name) for name in TASK_SETTINGS},
         },
         "policy": asdict(report.plan.policy),
-        "baseline": scores.runs[report.baseline],
+        "baseline": scores.runs[baseline],
         "references": [scores.runs[r] for r in sorted(report.references)],
         "statuses": {run: scores.status(r) for r, run in enumerate(scores.runs)},
         "measures": [
@@ -97,7 +95,13 @@ def record(report: Report, drawn: Sequence[Picture]) -> bytes:
         "comparisons": [dict(zip(comparisons.columns, row, strict=True)) for row in comparisons.rows]
         if comparisons is not None
         else [],
-        "drivers": [_drivers(report, r) for r in range(len(scores.runs)) if r != report.baseline],
+        "drivers": [
+            {
+                **{"run": paired.run, "measure": paired.measure, "tipping": tipping(paired.gains)},
+                "topics": drivers(paired, 5),
+            }
+            for paired in paired_runs
+        ],
         "correlations": correlations
         and {name: getattr(correlations, name) for name in ("measures", "tau", "low", "high", "topics")},
         "distributions": [
@@ -114,14 +118,3 @@ def record(report: Report, drawn: Sequence[Picture]) -> bytes:
     }
     text = json.dumps(plain(content), ensure_ascii=False, indent=1, allow_nan=False)
     return f"{text}\n".encode(errors="backslashreplace")
-
-
-def _drivers(report: Report, run: int) -> dict[str, Any]:
-    """The topics that drive a run's difference to the baseline on the first measure."""
-    paired = pair(report.scores, 0, run, report.baseline)
-    return {
-        "run": paired.run,
-        "measure": paired.measure,
-        "tipping": tipping(paired.gains),
-        "topics": drivers(paired, 5),
-    }
