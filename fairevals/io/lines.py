@@ -8,7 +8,7 @@ is wrong with a file, only that something is; the careful reader then finds the 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from typing import NoReturn
@@ -279,6 +279,12 @@ def data_lines(source: Source) -> Iterator[tuple[int, bytes]]:
         for number, line in source.lines(1 << 14)
         if line.strip() and not line.lstrip().startswith(b"#")
     )
+
+
+def joined(parts: Sequence[tuple[Ints, Ids, Floats]]) -> tuple[Ints, Ids, Floats]:
+    """Codes, documents and numbers of all parts of a file, each as one array."""
+    codes, docs, numbers = zip(*parts, strict=True) if parts else ((_NO_ROWS,), (), (np.zeros(0),))
+    return np.concatenate(codes), Ids.concatenate(docs), np.concatenate(numbers)
 
 
 def _blank_comments(body: Bytes, line_end: Ints) -> tuple[Bytes, Ints]:

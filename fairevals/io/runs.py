@@ -14,7 +14,7 @@ from fairevals.errors import InputError, Place, escape
 from fairevals.ids import Ids, keys
 from fairevals.io.check import Rules, raise_first, run_format
 from fairevals.io.decimals import parse_decimals
-from fairevals.io.lines import data_lines
+from fairevals.io.lines import data_lines, joined
 from fairevals.io.streams import Source
 from fairevals.io.tables import check_columns, identifiers, read_frame
 from fairevals.typing import Bools, Floats, Ints, Words
@@ -67,14 +67,6 @@ def best_rows(codes: Ints, scores: Floats, depth: int) -> Ints:
     return rows if order is None else np.sort(order[rows])
 
 
-def first_rows(codes: Ints, depth: int) -> Ints:
-    """The first `depth` rows of each code."""
-    order = np.argsort(codes, kind="stable")
-    starts, lengths = _segments(codes[order])
-    place = np.arange(codes.size) - np.repeat(starts, lengths)
-    return np.sort(order[place < depth])
-
-
 @dataclass
 class RunBuilder:
     """Collects chunks of a run, keeping no more of each list than `depth` needs."""
@@ -106,11 +98,8 @@ class RunBuilder:
 
     def _hold(self, codes: Ints, docs: Ids, scores: Floats) -> None:
         if self.depth is not None:
-            rows = (
-                best_rows(codes, scores, self.depth)
-                if self.order == "score"
-                else first_rows(codes, self.depth)
-            )
+            ranked_by = scores if self.order == "score" else -np.arange(codes.size, dtype=np.float64)
+            rows = best_rows(codes, ranked_by, self.depth)
             codes, docs, scores = codes[rows], docs.take(rows), scores[rows]
         self.parts.append((codes, docs.compact(), scores))
         self.held += len(docs)
@@ -118,11 +107,7 @@ class RunBuilder:
     def merged(self) -> tuple[Ints, Ids, Floats]:
         """All parts as one; the builder is then empty."""
         parts, self.parts, self.held = self.parts, [], 0
-        return (
-            np.concatenate([part[0] for part in parts]) if parts else np.zeros(0, np.int64),
-            Ids.concatenate([part[1] for part in parts]),
-            np.concatenate([part[2] for part in parts]) if parts else np.zeros(0),
-        )
+        return joined(parts)
 
     def finish(self, name: str, tag: str, raise_repeated: Callable[[], None]) -> RunColumns:
         """The columns. `raise_repeated` is called if a document may be twice in a list, to find out."""
