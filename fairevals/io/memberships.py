@@ -18,7 +18,7 @@ import numpy as np
 
 from fairevals.errors import InputError, InputWarning, Place, escape, pluralize
 from fairevals.ids import Ids, Index, numbered
-from fairevals.io.lines import Column, LineFormat, data_lines, encoding_problem, number_of
+from fairevals.io.lines import Column, LineFormat, data_lines, encoding_problem, joined, number_of
 from fairevals.io.streams import Source
 from fairevals.io.tables import names, split_line, table
 from fairevals.io.task import AttributeSpec
@@ -112,30 +112,24 @@ def is_long(source: Source) -> bool:
         return False
 
 
-def _all_zero(cells: list[bytes], comment: bytes) -> tuple[str, str] | None:
-    return None if any(map(float, cells[2:])) else ("memberships that are all 0", "one above 0")
-
-
 def _read_ntcir(source: Source, groups: Sequence[str]) -> MembershipColumns:
     count = len(groups)
     line_format = LineFormat(
         "memberships",
         (Column("topic"), Column("doc"), *[Column("membership", "number", least=0)] * count),
         f"{2 + count} columns (topic doc and one number for each of {count} groups), or a table with {LONG_TABLE}",
-        check=_all_zero,
     )
     topics: dict[str, int] = {}
     parts: list[tuple[Ints, Ids, Floats]] = []
     for tokens in line_format.read(source):
         weights = np.stack(tokens.numbers, axis=1)
-        if not (weights > 0).any(axis=1).all():
-            line_format.raise_problem(source)
         parts.append((numbered(tokens.column(0), topics), tokens.column(1).compact(), weights))
     if not topics:
         raise InputError(Place(source.name), "no line", line_format.expected)
-    codes = np.concatenate([part[0] for part in parts])
-    docs = Ids.concatenate([part[1] for part in parts])
-    weights = np.concatenate([part[2] for part in parts])
+    codes, docs, weights = joined(parts)
+    for row in np.flatnonzero(~(weights > 0).any(axis=1))[:1].tolist():
+        place = line_format.place_of(source, row)
+        raise InputError(place, "memberships that are all 0", "one above 0")
     for row in Index(codes, docs).duplicates()[:1].tolist():
         doc, topic = escape(docs.text(row)), escape(list(topics)[codes[row]])
         place = line_format.place_of(source, row)
