@@ -15,13 +15,13 @@ from fairevals.errors import InputError, Place, UsageError, escape
 from fairevals.ids import Ids, Index
 from fairevals.io.memberships import (
     MembershipColumns,
+    Row,
     checked_target,
     collect,
-    entries_of_dict,
-    entries_of_frame,
     group_names,
     read_memberships,
     read_target_file,
+    rows_of,
 )
 from fairevals.io.task import DIVERGENCE_NAMES, KINDS, AttributeSpec
 from fairevals.typing import Bools, Floats, Ints
@@ -97,16 +97,15 @@ class Attribute:
             )
         if not 0 <= weight < float("inf"):
             raise UsageError(f"attribute {escape(name)}: weight={weight!r}; expected a number of at least 0")
-        entries, by_topic, path = [], False, None
+        header: list[str] = []
+        rows: list[Row] = []
+        path = None
         if isinstance(memberships, (str, os.PathLike)):
             path = Path(memberships)
             occurring = group_names(path) if groups is None else []
         else:
-            if isinstance(memberships, Mapping):
-                entries = entries_of_dict(memberships)
-            else:
-                entries, by_topic = entries_of_frame(memberships, name)
-            occurring = sorted({group for _, _, _, group, _ in entries})
+            header, rows = rows_of(memberships, name)
+            occurring = sorted({row[header.index("group")] for _, row in rows})
         names = tuple(groups if groups is not None else occurring)
         if len(set(names)) < len(names):
             raise UsageError(f"attribute {escape(name)}: groups=[…] has a group twice")
@@ -127,7 +126,7 @@ class Attribute:
             weight=float(weight),
             place=Place(name),
         )
-        columns = collect(name, entries, names, by_topic=by_topic) if path is None else read_memberships(spec)
+        columns = collect(name, header, rows, names) if path is None else read_memberships(spec)
         return cls._from(spec, columns)
 
     @classmethod

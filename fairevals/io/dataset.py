@@ -1,7 +1,5 @@
 """Parquet: a run as one file or as a folder of files, and parts of a folder that can be scored alone."""
 
-from __future__ import annotations
-
 import io
 import os
 from collections.abc import Iterable, Iterator, Sequence

@@ -22,6 +22,10 @@ _LINE = "grade qid:ID 1:0.5 2:0.3 … # doc"
 _DOC = re.compile(rb"docid\s*=\s*(\S+)|(\S+)")
 
 
+_Row = tuple[str, tuple[float, str], list[bytes]]
+"""Topic, grade and document ("" if it has no name), and features of a line."""
+
+
 @dataclass(frozen=True)
 class LetorColumns:
     """Learning data: one row per document. The rows of a topic are consecutive, in the order of the file."""
@@ -61,8 +65,8 @@ def read_letor(what: str | os.PathLike[str] | bytes, dtype: type[np.floating] = 
         before += len(lines)
         try:
             read = [(number, row) for number, line in lines if (row := _row(line))]
-            at, column, value = _features([cells for _, (*_, cells) in read])
-            rows += [(n, topics.setdefault(topic, len(topics)), *row) for n, (topic, *row, _) in read]
+            at, column, value = _features([cells for _, (_, _, cells) in read])
+            rows += [(n, topics.setdefault(topic, len(topics)), *row) for n, (topic, row, _) in read]
             width = int(column.max(initial=-1)) + 1
             most = max(most, width)
             size = len(rows) * most * np.dtype(dtype).itemsize
@@ -103,8 +107,8 @@ def read_letor(what: str | os.PathLike[str] | bytes, dtype: type[np.floating] = 
     return LetorColumns(source.name, list(topics), starts, docs, grades, features)
 
 
-def _row(line: bytes) -> tuple[str, float, str, list[bytes]] | None:
-    """Topic, grade, document ("" if not named) and features of a line; None if it has no data.
+def _row(line: bytes) -> _Row | None:
+    """The content of a line; None if it has no data.
 
     A `ValueError` has what was found and what was expected.
     """
@@ -125,18 +129,17 @@ def _row(line: bytes) -> tuple[str, float, str, list[bytes]] | None:
     doc = (match[1] or match[2]).decode() if match else ""
     if not doc.isprintable():
         raise ValueError(f"document {escape(comment.strip())!r}", "printable characters")
-    return topic[4:].decode(), grade, doc, cells[2:]
+    return topic[4:].decode(), (grade, doc), cells[2:]
 
 
 def _features(rows: Sequence[list[bytes]]) -> tuple[Ints, Ints, Floats]:
     """Row, column and value of the `number:value` cells; a `ValueError` if one of them is wrong."""
     cells = [cell for row in rows for cell in row]
     buffer = padded_buffer(b" ".join([*cells, b""]))
-    end = np.flatnonzero((buffer == ord(":")) | (buffer == SPACE))
-    if end.size != 2 * len(cells) or np.any(buffer[end].reshape(-1, 2) != (ord(":"), SPACE)):
+    ends = np.flatnonzero((buffer == ord(":")) | (buffer == SPACE))
+    if ends.size != 2 * len(cells) or np.any(buffer[ends].reshape(-1, 2) != (ord(":"), SPACE)):
         raise ValueError
-    start = np.append(PAD_FRONT, end + 1)[:-1].reshape(-1, 2)
-    end = end.reshape(-1, 2)
+    start, end = np.append(PAD_FRONT, ends + 1)[:-1].reshape(-1, 2), ends.reshape(-1, 2)
     length = end[:, 0] - start[:, 0]
     number, digits = whole_numbers(buffer, end[:, 0], np.clip(length, 0, 6))
     value, wrong = parse_decimals(buffer, start[:, 1], end[:, 1])
@@ -149,10 +152,10 @@ def _features(rows: Sequence[list[bytes]]) -> tuple[Ints, Ints, Floats]:
     return row_of, column, value
 
 
-def _check_features(row: tuple[str, float, str, list[bytes]] | None, dtype: type[np.floating]) -> None:
+def _check_features(row: _Row | None, dtype: type[np.floating]) -> None:
     """Raise a `ValueError` with what was found and what was expected if a feature is wrong."""
     seen: set[int] = set()
-    for cell in row[3] if row else ():
+    for cell in row[2] if row else ():
         name, colon, text = cell.partition(b":")
         if not colon or not name.isdigit():
             raise ValueError(f"{escape(cell)!r}", "number:value, such as 3:0.25")

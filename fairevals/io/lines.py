@@ -5,8 +5,6 @@ with numpy), the careful reader (`examine`, line by line) and the messages of bo
 is wrong with a file, only that something is; the careful reader then finds the line.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -82,14 +80,10 @@ class Column:
             raise Irregular
         return values
 
-    def value(self, cell: bytes) -> float:
-        """The number in a cell; NaN if it is not accepted."""
-        value = number_of(cell[1:] if self.kind == "grade" and cell[:1] in (b"L", b"l") else cell)
-        return value if value >= self.least else math.nan
-
     def expected(self, cell: bytes) -> str:
         """What a cell should be; empty if the cell is accepted."""
-        if self.kind == "id" or not math.isnan(self.value(cell)):
+        text = cell[1:] if self.kind == "grade" and cell[:1] in (b"L", b"l") else cell
+        if self.kind == "id" or number_of(text) >= self.least:
             return ""
         at_least = f"a number of at least {self.least:g}" if self.least > -math.inf else "a finite number"
         return "a number, or L and a number" if self.kind == "grade" else at_least

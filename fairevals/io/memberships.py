@@ -18,9 +18,9 @@ import numpy as np
 
 from fairevals.errors import InputError, InputWarning, Place, escape, pluralize
 from fairevals.ids import Ids, Index, numbered
-from fairevals.io.lines import Column, LineFormat, data_lines, encoding_problem, joined, number_of
+from fairevals.io.lines import Column, LineFormat, data_lines, joined, number_of
 from fairevals.io.streams import Source
-from fairevals.io.tables import names, split_line, table
+from fairevals.io.tables import names, split_line, table, text_lines
 from fairevals.io.task import AttributeSpec
 from fairevals.typing import Floats, Ints
 
@@ -34,8 +34,8 @@ TARGET_TOLERANCE = 1e-4
 ROW_TOLERANCE = 0.01 + 1e-9
 """How far from 1 memberships may sum without a warning: enough for three shares printed with two decimals."""
 
-Entry = tuple[int, str, str, str, Any]
-"""Line, topic, document, group and weight."""
+Row = tuple[int, Sequence[Any]]
+"""The line and the cells of a row."""
 
 
 @dataclass(frozen=True)
@@ -100,7 +100,10 @@ def read_memberships(spec: AttributeSpec) -> MembershipColumns:
             spec.place, f"attribute {escape(spec.name)} without memberships", 'memberships = "FILE"'
         )
     source = Source.of(spec.memberships)
-    return _read_long(source, spec.groups) if is_long(source) else _read_ntcir(source, spec.groups)
+    if not is_long(source):
+        return _read_ntcir(source, spec.groups)
+    _, header, rows = table(source, ("doc", "group"), known=LONG_COLUMNS)
+    return collect(source.name, header, rows, spec.groups, warn="weight" in header)
 
 
 def is_long(source: Source) -> bool:
@@ -138,35 +141,32 @@ def _read_ntcir(source: Source, groups: Sequence[str]) -> MembershipColumns:
     return MembershipColumns(source.name, list(topics), codes, docs, normalise_rows(weights))
 
 
-def _read_long(source: Source, groups: Sequence[str]) -> MembershipColumns:
-    _, header, rows = table(source, ("doc", "group"), known=LONG_COLUMNS)
-    topic, doc, group, weight = (header.index(c) if c in header else -1 for c in LONG_COLUMNS)
-    entries = (
-        (line, row[topic] if topic >= 0 else "", row[doc], row[group], row[weight] if weight >= 0 else 1.0)
-        for line, row in rows
-    )
-    return collect(source.name, entries, groups, by_topic=topic >= 0, warn=weight >= 0)
-
-
 def collect(
-    name: str, entries: Iterable[Entry], groups: Sequence[str], *, by_topic: bool, warn: bool = False
+    name: str, header: Sequence[str], rows: Iterable[Row], groups: Sequence[str], *, warn: bool = False
 ) -> MembershipColumns:
-    """Memberships from entries, normalised per document; with `warn`, sums that are not 1 are reported.
+    """Memberships from the rows of a long table, normalised per document; `warn` reports sums that are not 1.
 
     The same group of a document twice is an error: it is more often a mistake than meant as a sum.
     """
     column = {group: number for number, group in enumerate(groups)}
+    by_topic = "topic" in header
     topics: dict[str, int] = {}
     row_of: dict[tuple[int, str], int] = {}
     first_line: list[int] = []
     cells: dict[tuple[int, int], float] = {}
-    for line, topic, doc, group, given in entries:
+    for line, values in rows:
+        entry = dict(zip(header, values, strict=True))
+        topic, doc, group, given = (
+            entry.get("topic", ""),
+            entry["doc"],
+            entry["group"],
+            entry.get("weight", 1.0),
+        )
         if not doc or (by_topic and not topic):
             raise InputError(Place(name, line), f"an empty {'topic' if doc else 'doc'}", "a name")
         if group not in column:
-            raise InputError(
-                Place(name, line), f"the unknown group {escape(group)!r}", f"one of {names(groups)}"
-            )
+            found = f"the unknown group {escape(group)!r}"
+            raise InputError(Place(name, line), found, f"one of {names(groups)}")
         weight = number_of(given) if isinstance(given, str) else float(given)
         if not 0 <= weight < math.inf:
             raise InputError(Place(name, line), f"weight {escape(str(given))!r}", "a number of at least 0")
@@ -198,36 +198,31 @@ def collect(
     )
 
 
-# Memberships from Python -------------------------------------------------------------------------------------
+def rows_of(given: pd.DataFrame | Mapping[str, Any], name: str) -> tuple[list[str], list[Row]]:
+    """The header and the rows of memberships from Python, for `collect`.
 
+    They are a table `[topic,] doc, group [, weight]`, {doc: group} or {doc: {group: weight}}; the line is the place
+    in it.
 
-def entries_of_frame(frame: pd.DataFrame, name: str) -> tuple[list[Entry], bool]:
-    """The rows of a table `[topic,] doc, group [, weight]` for `collect`, and whether it has topics."""
-    if not {"doc", "group"} <= set(frame.columns) <= set(LONG_COLUMNS):
-        raise InputError(Place(name), f"columns {names(map(str, frame.columns))}", LONG_TABLE)
+    >>> rows_of({"a": "she", "b": {"he": 1, "she": 3}}, "SEX")[1]
+    [(1, ('a', 'she', 1.0)), (2, ('b', 'he', 1)), (2, ('b', 'she', 3))]
+    """
+    if isinstance(given, Mapping):
+        return ["doc", "group", "weight"], [
+            (number, (str(doc), str(group), _weight(weight)))
+            for number, (doc, groups) in enumerate(given.items(), 1)
+            for group, weight in (groups.items() if isinstance(groups, Mapping) else [(groups, 1.0)])
+        ]
+    if not {"doc", "group"} <= set(given.columns) <= set(LONG_COLUMNS):
+        raise InputError(Place(name), f"columns {names(map(str, given.columns))}", LONG_TABLE)
 
-    def texts(column: str) -> list[str]:
-        pairs = zip(frame[column].tolist(), frame[column].notna().tolist(), strict=True)
+    def cells(column: str) -> list[Any]:
+        if column == "weight":
+            return list(map(_weight, given[column].tolist()))
+        pairs = zip(given[column].tolist(), given[column].notna().tolist(), strict=True)
         return [str(value) if there else "" for value, there in pairs]
 
-    by_topic = "topic" in frame.columns
-    topics = texts("topic") if by_topic else [""] * len(frame)
-    weights: list[Any] = frame["weight"].tolist() if "weight" in frame.columns else [1.0] * len(frame)
-    columns = (topics, texts("doc"), texts("group"), map(_weight, weights))
-    return list(zip(range(1, len(frame) + 1), *columns, strict=True)), by_topic
-
-
-def entries_of_dict(given: Mapping[str, str | Mapping[str, float]]) -> list[Entry]:
-    """The entries of {doc: group} or {doc: {group: weight}} for `collect`; the line is the place in the dict.
-
-    >>> entries_of_dict({"a": "she", "b": {"he": 1, "she": 3}})
-    [(1, '', 'a', 'she', 1.0), (2, '', 'b', 'he', 1), (2, '', 'b', 'she', 3)]
-    """
-    return [
-        (number, "", str(doc), str(group), _weight(weight))
-        for number, (doc, groups) in enumerate(given.items(), 1)
-        for group, weight in (groups.items() if isinstance(groups, Mapping) else [(groups, 1.0)])
-    ]
+    return list(given.columns), list(enumerate(zip(*map(cells, given.columns), strict=True), 1))
 
 
 def _weight(value: Any) -> Any:
@@ -271,11 +266,9 @@ def read_target_file(path: str | os.PathLike[str], groups: Sequence[str]) -> tup
     source = Source.of(path)
     values: list[float] = []
     place = Place(source.name)
-    for number, line in source.lines():
-        for part in line.split():
-            place = Place(source.name, number)
-            if problem := encoding_problem(place, line):
-                source.refuse(problem.error(), "a target")
+    for number, line in text_lines(source, "a target"):
+        place = Place(source.name, number)
+        for part in line.encode().split():
             value = number_of(part)
             if not value >= 0:
                 error = InputError(place, f"probability {escape(part)!r}", "a number of at least 0")

@@ -1,7 +1,5 @@
 """Bytes in and out: compressed or not, from standard input, within limits; written completely or not at all."""
 
-from __future__ import annotations
-
 import io
 import json
 import os
@@ -14,7 +12,7 @@ from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any, BinaryIO, NoReturn, TextIO, cast
+from typing import Any, BinaryIO, NoReturn, Self, TextIO, cast
 
 from fairevals.errors import InputError, Place, UsageError, escape
 
@@ -56,13 +54,11 @@ def _setting(name: str, default: int) -> int:
 class Limits:
     """How large a file may be. Set by the environment variables FAIREVALS_MAX_BYTES and FAIREVALS_MAX_LINE."""
 
-    bytes: int = 64 << 30
-    """Bytes of one file after decompression."""
+    bytes: int = 64 << 30  # of one file after decompression
     line: int = 1 << 20
-    """Bytes of one line."""
 
     @classmethod
-    def current(cls) -> Limits:
+    def current(cls) -> Self:
         """The limits in force."""
         return cls(_setting("FAIREVALS_MAX_BYTES", cls.bytes), _setting("FAIREVALS_MAX_LINE", cls.line))
 
@@ -158,7 +154,7 @@ class Source:
         self.name, self._data, self.limits = name, data, limits or Limits.current()
 
     @classmethod
-    def of(cls, what: str | os.PathLike[str] | bytes, name: str | None = None) -> Source:
+    def of(cls, what: str | os.PathLike[str] | bytes, name: str | None = None) -> Self:
         """A source for a path, `-`, or bytes (which need a name for messages)."""
         if isinstance(what, bytes):
             return cls(name or "<bytes>", what)

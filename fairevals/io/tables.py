@@ -41,7 +41,7 @@ def table(
     `needed` columns once, and if `known` is given no columns but those. Lines that start with `#` may precede it.
     """
     what = f"a table with columns {', '.join(needed)}"
-    lines = _lines(source, what)
+    lines = text_lines(source, what)
     number, first = next(((n, line) for n, line in lines if not line.startswith("#")), (0, ""))
     place = Place(source.name, number)
     delimiter = "\t" if "\t" in first else ","
@@ -76,7 +76,7 @@ def table(
     return number, header, rows()
 
 
-def _lines(source: Source, expected: str) -> Iterator[tuple[int, str]]:
+def text_lines(source: Source, expected: str) -> Iterator[tuple[int, str]]:
     """The lines that are not blank, as text."""
     for number, line in source.lines():
         if line.strip():
