@@ -2,7 +2,7 @@
 
 import io
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from importlib import import_module
@@ -14,18 +14,14 @@ import numpy as np
 
 from fairevals.errors import InputError, Place, UsageError, escape
 from fairevals.ids import PAD_FRONT, Ids, padded_buffer
-from fairevals.io.runs import RunBuilder, RunColumns, finite_scores, raise_repeated_row
+from fairevals.io.runs import Rows, RunBuilder, RunColumns, finite_scores, raise_repeated_row
 from fairevals.io.streams import Limits, Source, too_large
 from fairevals.io.tables import names
-from fairevals.typing import Floats
 
 PART_ROWS = 1 << 18
 """The approximate number of rows of a part. Small files are combined, large ones are cut between topics."""
 
 _NOTHING = "__HIVE_DEFAULT_PARTITION__"
-
-Rows = tuple[Iterable[Place], Ids, Ids | None, Ids, Floats]
-"""Places, topics, samples, documents and scores of some rows."""
 
 
 def arrow(part: str = "") -> Any:
@@ -177,7 +173,7 @@ def read_part(
     builder = RunBuilder(order, depth)
     for _, topic, sample, docs, scores in _chunks(part, samples):
         builder.add(topic, sample, docs, scores)
-    return builder.finish(part.name, tag or part.tag, lambda: raise_repeated_row(_rows(part, samples)))
+    return builder.finish(part.name, tag or part.tag, lambda: raise_repeated_row(_chunks(part, samples)))
 
 
 def read_parquet(source: Source, tag: str, **options: Any) -> RunColumns:
@@ -188,13 +184,6 @@ def read_parquet(source: Source, tag: str, **options: Any) -> RunColumns:
     if not columns.lines:
         raise InputError(Place(source.name), "no row", "rows of topic, doc, score[, sample]")
     return columns
-
-
-def _rows(part: Part, samples: bool) -> Iterator[tuple[Place, tuple[str, str, str]]]:
-    """The rows of a part one by one."""
-    for places, topic, sample, docs, _ in _chunks(part, samples):
-        texts = sample.texts() if sample is not None else [""] * len(docs)
-        yield from zip(places, zip(topic.texts(), texts, docs.texts(), strict=True), strict=True)
 
 
 def _chunks(part: Part, samples: bool) -> Iterator[Rows]:

@@ -23,10 +23,6 @@ NEWLINE, TAB, RETURN, SPACE, HASH = 10, 9, 13, 32, ord("#")
 _CONTROLS = bytes(c for c in range(32) if c not in (TAB, NEWLINE, RETURN))
 
 
-class Irregular(Exception):  # noqa: N818 -- not an error yet: the careful reader decides
-    """The chunk has something that the fast reader does not accept."""
-
-
 @dataclass(frozen=True)
 class Problem:
     """Something that is wrong with a file: where, what kind, what was found and what was expected."""
@@ -72,12 +68,12 @@ class Column:
     """The smallest number that is accepted."""
 
     def parse(self, buffer: Bytes, start: Ints, end: Ints) -> Floats:
-        """The numbers at `buffer[start:end]`; `Irregular` if one is not accepted."""
+        """The numbers at `buffer[start:end]`; a `ValueError` if one is not accepted."""
         if self.kind == "grade":
             start = start + np.isin(buffer[start], (ord("L"), ord("l")))
         values, bad = parse_decimals(buffer, start, end)
         if bad.size or (values < self.least).any():
-            raise Irregular
+            raise ValueError
         return values
 
     def expected(self, cell: bytes) -> str:
@@ -140,22 +136,20 @@ class LineFormat:
                 skip -= len(skipped)
             try:
                 tokens = self._parse(chunk)
-            except Irregular:
+            except ValueError:
                 self.raise_problem(source)
             yield tokens
 
     def _parse(self, chunk: bytes) -> Tokens:
+        """The cells of some lines; a `ValueError` if the careful reader must look at them."""
         buffer = padded_buffer(chunk)
         body = buffer[PAD_FRONT : buffer.size - PAD_BACK]
-        if body.size and int(body.max()) >= 0x7F:
-            try:
-                chunk.decode()
-            except UnicodeDecodeError:
-                raise Irregular from None
+        if not chunk.isascii():
+            chunk.decode()
         separators = np.flatnonzero(body <= SPACE)
         kinds = body[separators]
         if np.any((kinds != SPACE) & (kinds != NEWLINE) & (kinds != TAB) & (kinds != RETURN)):
-            raise Irregular  # a control character
+            raise ValueError  # a control character
         separators += PAD_FRONT
         gaps = np.diff(separators, prepend=PAD_FRONT - 1)
         ends_line = kinds == NEWLINE
@@ -179,7 +173,7 @@ class LineFormat:
             of_data = np.repeat(data, counts)
             start, end, counts = start[of_data], end[of_data], counts[data]
         if np.any(counts != width):
-            raise Irregular
+            raise ValueError
         return self._tokens(buffer, start.reshape(-1, width), end.reshape(-1, width))
 
     def _tokens(self, buffer: Bytes, start: Ints, end: Ints) -> Tokens:

@@ -11,7 +11,7 @@ import math
 import os
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -20,7 +20,7 @@ from fairevals.errors import InputError, InputWarning, Place, escape, pluralize
 from fairevals.ids import Ids, Index, numbered
 from fairevals.io.lines import Column, LineFormat, data_lines, joined, number_of
 from fairevals.io.streams import Source
-from fairevals.io.tables import names, split_line, table, text_lines
+from fairevals.io.tables import names, split_line, table, text_lines, texts
 from fairevals.io.task import AttributeSpec
 from fairevals.typing import Floats, Ints
 
@@ -71,18 +71,24 @@ def normalise_rows(weights: Floats) -> Floats:
     return result
 
 
-def _warn_of_sums(name: str, weights: Floats, place_of: Callable[[int], Place]) -> None:
-    """Warn once if rows do not sum to 1."""
+def _normalised(
+    columns: MembershipColumns, place_of: Callable[[int], Place], *, warn: bool = True
+) -> MembershipColumns:
+    """The same with rows that sum to 1: an error if one is all 0; with `warn`, one warning if others do not yet."""
+    weights = columns.weights
+    for row in np.flatnonzero(~(weights > 0).any(axis=1))[:1].tolist():
+        found = f"memberships of document {escape(columns.docs.text(row))!r} that are all 0"
+        raise InputError(place_of(row), found, "one above 0")
     with np.errstate(over="ignore"):
         sums = weights.sum(axis=1)
     off = np.flatnonzero(~(np.abs(sums - 1) <= ROW_TOLERANCE))
-    if off.size:
-        example = f"line {place_of(int(off[0])).line} has a sum of {sums[off[0]]:.6g}"
-        documents = pluralize(off.size, "document")
+    if warn and off.size:
         message = (
-            f"{Place(name)}: the memberships of {documents} do not sum to 1 and were normalised ({example})"
+            f"{Place(columns.name)}: the memberships of {pluralize(off.size, 'document')} do not sum to 1 and were "
+            f"normalised (line {place_of(int(off[0])).line} has a sum of {sums[off[0]]:.6g})"
         )
         warnings.warn(InputWarning(message), stacklevel=3)
+    return replace(columns, weights=normalise_rows(weights))
 
 
 def read_memberships(spec: AttributeSpec) -> MembershipColumns:
@@ -130,15 +136,12 @@ def _read_ntcir(source: Source, groups: Sequence[str]) -> MembershipColumns:
     if not topics:
         raise InputError(Place(source.name), "no line", line_format.expected)
     codes, docs, weights = joined(parts)
-    for row in np.flatnonzero(~(weights > 0).any(axis=1))[:1].tolist():
-        place = line_format.place_of(source, row)
-        raise InputError(place, "memberships that are all 0", "one above 0")
     for row in Index(codes, docs).duplicates()[:1].tolist():
         doc, topic = escape(docs.text(row)), escape(list(topics)[codes[row]])
         place = line_format.place_of(source, row)
         raise InputError(place, f"document {doc!r} twice in topic {topic!r}", "one line per document")
-    _warn_of_sums(source.name, weights, lambda row: line_format.place_of(source, row))
-    return MembershipColumns(source.name, list(topics), codes, docs, normalise_rows(weights))
+    columns = MembershipColumns(source.name, list(topics), codes, docs, weights)
+    return _normalised(columns, lambda row: line_format.place_of(source, row))
 
 
 def collect(
@@ -184,18 +187,10 @@ def collect(
     weights = np.zeros((len(row_of), len(groups)))
     at = np.array(list(cells), dtype=np.int64)
     weights[at[:, 0], at[:, 1]] = list(cells.values())
-    for row in np.flatnonzero(~(weights > 0).any(axis=1))[:1].tolist():
-        found = f"weights of document {escape(list(row_of)[row][1])!r} that are all 0"
-        raise InputError(Place(name, first_line[row]), found, "one above 0")
-    if warn:
-        _warn_of_sums(name, weights, lambda row: Place(name, first_line[row]))
-    return MembershipColumns(
-        name,
-        list(topics) if by_topic else None,
-        np.array([topic for topic, _ in row_of], dtype=np.int64),
-        Ids.of(doc for _, doc in row_of),
-        normalise_rows(weights),
-    )
+    codes = np.array([topic for topic, _ in row_of], dtype=np.int64)
+    docs = Ids.of(doc for _, doc in row_of)
+    columns = MembershipColumns(name, list(topics) if by_topic else None, codes, docs, weights)
+    return _normalised(columns, lambda row: Place(name, first_line[row]), warn=warn)
 
 
 def rows_of(given: pd.DataFrame | Mapping[str, Any], name: str) -> tuple[list[str], list[Row]]:
@@ -216,13 +211,8 @@ def rows_of(given: pd.DataFrame | Mapping[str, Any], name: str) -> tuple[list[st
     if not {"doc", "group"} <= set(given.columns) <= set(LONG_COLUMNS):
         raise InputError(Place(name), f"columns {names(map(str, given.columns))}", LONG_TABLE)
 
-    def cells(column: str) -> list[Any]:
-        if column == "weight":
-            return list(map(_weight, given[column].tolist()))
-        pairs = zip(given[column].tolist(), given[column].notna().tolist(), strict=True)
-        return [str(value) if there else "" for value, there in pairs]
-
-    return list(given.columns), list(enumerate(zip(*map(cells, given.columns), strict=True), 1))
+    columns = [map(_weight, given[c].tolist()) if c == "weight" else texts(given[c]) for c in given.columns]
+    return list(given.columns), list(enumerate(zip(*columns, strict=True), 1))
 
 
 def _weight(value: Any) -> Any:

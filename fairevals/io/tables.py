@@ -106,15 +106,20 @@ def check_columns(frame: pd.DataFrame, name: str, needed: Sequence[str], expecte
         raise InputError(Place(name), f"columns {found}", expected)
 
 
+def texts(column: pd.Series) -> list[str]:
+    """The values of a column as texts, empty where they are missing."""
+    pairs = zip(column.tolist(), column.isna().tolist(), strict=True)
+    return ["" if missing else str(value) for value, missing in pairs]
+
+
 def identifiers(frame: pd.DataFrame, column: str, name: str, lines: Sequence[int]) -> Ids:
     """A column of names as ids; an `InputError` if one is empty or has characters that are not text."""
-    missing = frame[column].isna().tolist()
-    texts = ["" if no else str(value) for value, no in zip(frame[column].tolist(), missing, strict=True)]
-    for line, text in zip(lines, texts, strict=True):
+    ids = texts(frame[column])
+    for line, text in zip(lines, ids, strict=True):
         if not text:
             raise InputError(Place(name, int(line)), f"an empty {column}", f"a {column}")
         # Half of a UTF-16 pair cannot be encoded.
         if "\0" in text or not (text.isascii() or text.encode(errors="replace").decode() == text):
             found = f"a {column} with an invalid character: {escape(ascii(text))}"
             raise InputError(Place(name, int(line)), found, "text")
-    return Ids.of(texts)
+    return Ids.of(ids)
