@@ -15,7 +15,6 @@ SUMMARY = (
 )
 EXAMPLE = "  fairevals demo -o fairevals-demo"
 
-REFERENCES = ("random", "pg-rank", "fair-pg-rank")
 _NAME = re.compile(r"(runs|qrels)/\w[\w.-]*")
 
 
@@ -60,10 +59,7 @@ def run(args: argparse.Namespace) -> int:
         raise UsageError(f"there is no run in {escape(str(data / 'runs'), 200)}")
     collection = load_collection(task)
     names = [path.stem for path in runs]
-    options = ReportOptions(
-        baseline=names.index("bm25") if "bm25" in names else None,
-        references=tuple(place for place, name in enumerate(names) if name in REFERENCES),
-    )
+    options = ReportOptions(baseline=names.index("bm25") if "bm25" in names else None)
     show = common.progress("scoring")
     report = gather([str(path) for path in runs], collection, Plan.of(collection), options, progress=show)
     written = write_report(report, out, force=True)  # checked above, before the sample was extracted
