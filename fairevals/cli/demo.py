@@ -1,7 +1,5 @@
 """`fairevals demo`."""
 
-from __future__ import annotations
-
 import argparse
 import re
 import zipfile
@@ -19,14 +17,10 @@ _NAME = re.compile(r"(runs|qrels)/\w[\w.-]*")
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """Declare the options."""
     add = parser.add_argument
     add("-o", "--output", default="fairevals-demo", metavar="DIR", help="default: fairevals-demo")
-    add(
-        "--data",
-        metavar="DIR",
-        help="folder with runs/ and qrels/ (default: extracted into the output folder)",
-    )
+    text = "folder with runs/ and qrels/ (default: extracted into the output folder)"
+    add("--data", metavar="DIR", help=text)
 
 
 def extract_sample(folder: Path) -> None:
@@ -42,7 +36,6 @@ def extract_sample(folder: Path) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Extract the sample if needed, write its report, print the leaderboard and further commands."""
     from fairevals.errors import UsageError, escape
     from fairevals.evaluation import Plan, leaderboard, load_collection
     from fairevals.io.out import render
@@ -64,8 +57,7 @@ def run(args: argparse.Namespace) -> int:
     report = gather([str(path) for path in runs], collection, Plan.of(collection), options, progress=show)
     written = write_report(report, out, force=True)  # checked above, before the sample was extracted
     common.emit(render(leaderboard.leaderboard(report.asked_scores()), "table"), None)
-    for note in report.scores.notes:
-        common.log(note)
+    common.log(*report.scores.notes)
     rest = ", ".join(str(out / name) for name in ("scores.csv", "report.json", "figures/"))
     given = f"--task {task} {data / 'runs'}/*.run"
     print(f"\nwritten: {written[0]} (open it in a browser), {rest}")

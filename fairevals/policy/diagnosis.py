@@ -6,7 +6,6 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.optimize import brentq
 
 from fairevals.errors import escape
 from fairevals.typing import Floats
@@ -89,6 +88,8 @@ def diagnose_policy(scores: Floats, temperature: float = 1.0) -> PolicyDiagnosis
     positive = gaps[(gaps > 0) & (gaps < np.inf)]
     half_way_temperature = None
     if float(np.mean(1.0 / (gaps == 0).sum(axis=1))) > half_way:
+        from scipy.optimize import brentq
+
         # At the upper end every weight is at least 1/e, which is below half-way for any n ≥ 2; at the lower end
         # e^{−gap/T} is 0 for every gap, so that only ties are left.
         low, high = math.log(positive.min() / 800.0), math.log(positive.max())
