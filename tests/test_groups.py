@@ -206,7 +206,7 @@ NTCIR_ERRORS = [
     ("T1 a 1 0 nan\n", 1, "membership 'nan'"),
     ("T1 a 1 0 1e999\n", 1, "membership '1e999'"),
     ("T1 a 1 0 1_0\n", 1, "membership '1_0'"),
-    ("T1 a 1 0 0\nT1 b 0 0.0 0\n", 2, "memberships that are all 0; expected one above 0"),
+    ("T1 a 1 0 0\nT1 b 0 0.0 0\n", 2, "memberships of document 'b' that are all 0; expected one above 0"),
     (
         "T1 a 1 0 0\nT1 b 1 0\n",
         2,
@@ -227,7 +227,7 @@ LONG_ERRORS = [
     ("doc,group,weight\na,low,inf\n", 2, "weight 'inf'"),
     ("doc,group,weight\na,low,\n", 2, "weight ''"),
     ("doc,group,weight\na,low,one\n", 2, "weight 'one'"),
-    ("doc,group,weight\nb,low,1\na,low,0\na,mid,0\n", 3, "weights of document 'a' that are all 0"),
+    ("doc,group,weight\nb,low,1\na,low,0\na,mid,0\n", 3, "memberships of document 'a' that are all 0"),
     ("doc,group\na,low\n ,mid\n", 3, "an empty doc"),
     ("topic,doc,group\n,a,mid\n", 2, "an empty topic"),
     ("doc,group\na,low\nb\n", 3, "1 columns: 'b'; expected 2 (doc, group)"),
@@ -522,7 +522,7 @@ def test_numbers_as_names_are_names():
         (pd.DataFrame({"doc": ["a"], "group": ["g"], "weight": [None]}), Place("X", 1), "weight 'None'"),
         (pd.DataFrame({"doc": ["a"], "group": ["g"], "weight": [True]}), Place("X", 1), "weight 'True'"),
         (pd.DataFrame({"docno": ["a"], "group": ["g"]}), Place("X"), "columns docno, group"),
-        ({"a": {"g": 0}}, Place("X", 1), "weights of document 'a' that are all 0"),
+        ({"a": {"g": 0}}, Place("X", 1), "memberships of document 'a' that are all 0"),
         ({}, Place("X"), "no membership"),
     ],
 )

@@ -30,9 +30,9 @@ from fairevals.collection.run import read_run
 from fairevals.derive import derive, read_annotations
 from fairevals.errors import FairevalsError, InputError, InputWarning
 from fairevals.io.check import Rules, check_run
+from fairevals.io.folders import safe_name
 from fairevals.io.letor import read_letor
 from fairevals.io.memberships import read_target_file
-from fairevals.io.names import safe_name
 from fairevals.io.streams import Source, written
 from fairevals.io.task import Task, read_task
 

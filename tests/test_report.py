@@ -24,7 +24,7 @@ from fairevals.evaluation import Plan, load_collection
 from fairevals.evaluation.leaderboard import ranking_of_runs
 from fairevals.evaluation.scores import Scores
 from fairevals.io import folders
-from fairevals.io.names import safe_name
+from fairevals.io.folders import safe_name
 from fairevals.io.task import PolicySpec, Task
 from fairevals.measures import parse_measure
 from fairevals.report.board import board, pareto, role

@@ -15,13 +15,13 @@ from fairevals.errors import InputError, Place, UsageError, escape
 from fairevals.ids import Ids, Index
 from fairevals.io.memberships import (
     MembershipColumns,
+    Row,
     checked_target,
     collect,
-    entries_of_dict,
-    entries_of_frame,
     group_names,
     read_memberships,
     read_target_file,
+    rows_of,
 )
 from fairevals.io.task import DIVERGENCE_NAMES, KINDS, AttributeSpec
 from fairevals.typing import Bools, Floats, Ints
@@ -85,15 +85,15 @@ class Attribute:
         """
         if groups is None and kind == "ordinal":
             raise UsageError(f"attribute {escape(name)}: ordinal groups need groups=[…], in their order")
-        entries, by_topic, path = [], False, None
+        header: list[str] = []
+        rows: list[Row] = []
+        path = None
         if isinstance(memberships, (str, os.PathLike)):
             path = Path(memberships)
-        elif isinstance(memberships, Mapping):
-            entries = entries_of_dict(memberships)
         else:
-            entries, by_topic = entries_of_frame(memberships, name)
+            header, rows = rows_of(memberships, name)
         if groups is None:
-            groups = group_names(path) if path else sorted({group for _, _, _, group, _ in entries})
+            groups = group_names(path) if path else sorted({row[header.index("group")] for _, row in rows})
         names = tuple(groups)
         divergence = divergence or ("RNOD" if kind == "ordinal" else "JSD")
         divergences, fallbacks = ", ".join(DIVERGENCE_NAMES), ("uniform", "skip", "error", *names)
@@ -119,7 +119,7 @@ class Attribute:
             weight=float(weight),
             place=Place(name),
         )
-        columns = collect(name, entries, names, by_topic=by_topic) if path is None else read_memberships(spec)
+        columns = collect(name, header, rows, names) if path is None else read_memberships(spec)
         return cls._from(spec, columns)
 
     @classmethod

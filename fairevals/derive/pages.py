@@ -19,7 +19,7 @@ import numpy as np
 from fairevals.derive.annotations import Annotation, Annotations
 from fairevals.errors import InputError, InputWarning, Place, UsageError, escape
 from fairevals.io.decimals import NUMBER
-from fairevals.io.names import safe_name
+from fairevals.io.folders import safe_name
 from fairevals.io.streams import written
 from fairevals.io.tables import names
 from fairevals.io.task import AttributeSpec, Task

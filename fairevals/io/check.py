@@ -3,11 +3,8 @@
 `validate` prints its findings. The fast reader in `runs` uses it to report a bad file with the line.
 """
 
-from __future__ import annotations
-
-from collections import defaultdict
-from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 from fairevals.errors import Place, escape, pluralize
@@ -50,25 +47,19 @@ class Rules:
     """Whether to check ranks and tags as well."""
 
 
-@dataclass
-class _List:
-    """What is known so far of the ranking of a topic (or of one sample of it)."""
-
-    docs: dict[bytes, tuple[int, bytes]] = field(default_factory=dict)
-    """The line of each document, and its second column."""
-    ranking: list[tuple[float, bytes, float, int]] = field(default_factory=list)
-    """Score, document, rank and line."""
+READABLE = Rules()
+Rows = dict[bytes, tuple[float, bytes, float, int, bytes]]
+"""Score, document, rank, line and second column of each document of a ranking."""
 
 
-def check_run(source: Source, rules: Rules | None = None) -> Iterator[Problem]:
+def check_run(source: Source, rules: Rules = READABLE) -> Iterator[Problem]:
     """Everything that is wrong with a TREC run (or a TREC Fair table of three columns), in the order of lines."""
-    rules = rules or Rules()
     line_format = run_format(source)
     fair = len(line_format.columns) == 3
-    lists: dict[tuple[str, str], _List] = {}
-    unknown: set[str] = set()
+    lists: dict[tuple[str, str], Rows] = {}
     first_sample: dict[str, str] = {}
-    sampled: set[str] = set()
+    reported: set[tuple[str, str]] = set()
+    """Kind and topic of problems that are reported once per topic."""
     tag, bad_lines = b"", 0
     for number, cells, problem in line_format.examine(source):
         place = Place(source.name, number)
@@ -82,46 +73,46 @@ def check_run(source: Source, rules: Rules | None = None) -> Iterator[Problem]:
             continue
         topic, doc = cells[0].decode(), cells[2]
         sample = cells[1].decode() if rules.samples or fair else ""
-        rank = 0.0
+        score = rank = 0.0
         if rules.style and not fair:
             tag = tag or cells[5]
             if cells[5] != tag:
                 expected = f"{escape(tag)!r} as in the first line"
                 yield Problem(place, "tag", f"tag {escape(cells[5])!r}", expected)
-            rank = number_of(cells[3])
+            score, rank = float(cells[4]), number_of(cells[3])
             if rank != rank:
                 yield Problem(place, "rank", f"rank {escape(cells[3])!r}", "a number", warning=True)
+                rank = 0.0
+        kind = ""
         if rules.topics is not None and topic not in rules.topics:
-            if topic not in unknown:
-                yield Problem(place, "unknown topic", f"topic {escape(topic)!r}", "a topic of the task")
-            unknown.add(topic)
+            kind, found, expected = "unknown topic", f"topic {escape(topic)!r}", "a topic of the task"
+        elif fair and rules.style and not rules.samples and sample != first_sample.setdefault(topic, sample):
+            found, expected = f"several rankings of topic {escape(topic)!r}", "one, or the policy 'samples'"
+            kind = "samples"
+        if kind and (kind, topic) not in reported:
+            yield Problem(place, kind, found, expected)
+            reported.add((kind, topic))
+        if kind == "unknown topic":
             continue
-        if fair and rules.style and not rules.samples and sample != first_sample.setdefault(topic, sample):
-            if topic not in sampled:
-                found = f"several rankings of topic {escape(topic)!r}"
-                yield Problem(place, "samples", found, "one, or the policy 'samples'")
-            sampled.add(topic)
-        ranking = lists.setdefault((topic, sample), _List())
-        if doc in ranking.docs:
-            line, second = ranking.docs[doc]
+        rows = lists.setdefault((topic, sample), {})
+        if doc in rows:
+            *_, line, second = rows[doc]
             hint = "" if second == cells[1] else "; the second column differs: are these sampled rankings?"
             found = f"document {escape(doc)!r} a second time in topic {escape(topic)!r}"
             yield Problem(place, "duplicate", found, f"it once (first in line {line}{hint})")
             continue
-        ranking.docs[doc] = (number, cells[1])
-        if rules.max_documents is not None and len(ranking.docs) == rules.max_documents + 1:
+        rows[doc] = (score, doc, rank, number, cells[1])
+        if rules.max_documents is not None and len(rows) == rules.max_documents + 1:
             found = f"more than {rules.max_documents} documents in topic {escape(topic)!r}"
             yield Problem(place, "too many", found, f"at most {rules.max_documents}")
-        if rules.style and not fair:
-            ranking.ranking.append((float(cells[4]), doc, rank if rank == rank else 0.0, number))
-    if not lists and not unknown:
+    if not lists and not reported:
         yield Problem(Place(source.name), "empty", "no readable line", line_format.expected)
     if rules.style and rules.order == "score":
         yield from _contradictions(source.name, lists)
     yield from _missing(source.name, {topic for topic, _ in lists}, rules)
 
 
-def raise_first(source: Source, rules: Rules | None = None) -> None:
+def raise_first(source: Source, rules: Rules = READABLE) -> None:
     """Raise the first error in the file, if there is one."""
     for problem in check_run(source, rules):
         if not problem.warning:
@@ -155,12 +146,11 @@ _ORDERS = {
 }
 
 
-def _contradictions(name: str, lists: dict[tuple[str, str], _List]) -> Iterator[Problem]:
+def _contradictions(name: str, lists: Mapping[tuple[str, str], Rows]) -> Iterator[Problem]:
     """Topics whose rank column has another order than score and document id, which decide."""
-    first: dict[str, list[tuple[str, int]]] = defaultdict(list)
-    for (topic, _), known in lists.items():
-        ranking = sorted(known.ranking, key=lambda row: (row[0], row[1]), reverse=True)
-        for before, after in pairwise(ranking):
+    first: dict[str, list[tuple[str, int]]] = {kind: [] for kind in _ORDERS}
+    for (topic, _), rows in lists.items():
+        for before, after in pairwise(sorted(rows.values(), reverse=True)):
             if before[2] > after[2]:
                 kind = "tied scores" if before[0] == after[0] else "rank order"
                 first[kind].append((topic, after[3]))

@@ -1,29 +1,35 @@
-"""A run as a folder of parquet files: which topics are in which files, and parts that can be scored alone."""
-
-from __future__ import annotations
+"""Parquet: a run as one file or as a folder of files, and parts of a folder that can be scored alone."""
 
 import io
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
 
 import numpy as np
 
-from fairevals.errors import InputError, Place, UsageError
+from fairevals.errors import InputError, Place, UsageError, escape
 from fairevals.ids import PAD_FRONT, Ids, padded_buffer
-from fairevals.io.runs import RunBuilder, RunColumns, finite_scores, raise_repeated_row
+from fairevals.io.runs import Rows, RunBuilder, RunColumns, finite_scores, raise_repeated_row
 from fairevals.io.streams import Limits, Source, too_large
-from fairevals.io.tables import arrow, check_parquet, names, unreadable_table
-from fairevals.typing import Floats
+from fairevals.io.tables import names
 
 PART_ROWS = 1 << 18
 """The approximate number of rows of a part. Small files are combined, large ones are cut between topics."""
 
 _NOTHING = "__HIVE_DEFAULT_PARTITION__"
+
+
+def arrow(part: str = "") -> Any:
+    """pyarrow, or a module of it such as ".parquet". It has no types."""
+    try:
+        return import_module(f"pyarrow{part}")
+    except ImportError:
+        raise UsageError("reading parquet needs: pip install 'fairevals[parquet]'") from None
 
 
 @dataclass(frozen=True)
@@ -41,6 +47,11 @@ class Fragment:
     def constant(self, column: str) -> str | None:
         """The value of a column that the path gives."""
         return dict(self.constants).get(column)
+
+    def open(self, **options: Any) -> Any:
+        """The file, opened by pyarrow."""
+        file = self.path if self.data is None else io.BytesIO(self.data)
+        return arrow(".parquet").ParquetFile(file, **options)
 
 
 @dataclass(frozen=True)
@@ -75,9 +86,8 @@ def open_dataset(folder: str | os.PathLike[str]) -> Part:
             pairs = (name.split("=", 1) for name in below[:-1] if "=" in name)
             fragments.append(Fragment(str(path), tuple((key, unquote(value)) for key, value in pairs)))
     if not fragments:
-        raise InputError(
-            Place(str(folder)), "a folder without *.parquet files", "a run file, or a folder of parquet files"
-        )
+        expected = "a run file, or a folder of parquet files"
+        raise InputError(Place(str(folder)), "a folder without *.parquet files", expected)
     return Part(str(folder), tuple(fragments))
 
 
@@ -86,8 +96,7 @@ def open_dataset(folder: str | os.PathLike[str]) -> Part:
 
 def with_topics(fragment: Fragment) -> Fragment:
     """The same with its topics and number of rows. Only the column of topics is read."""
-    with _opened(fragment) as file:
-        check_parquet(fragment.path, fragment.path, Limits.current().bytes)
+    with _opened(fragment, unpacked=True) as file:
         rows = file.metadata.num_rows
         constant = fragment.constant("topic")
         if constant is not None:
@@ -112,35 +121,28 @@ def parts(dataset: Part, fragments: Sequence[Fragment], rows: int | None = None)
     [('a', ('1',)), ('ac', ('2',)), ('b', ('3',))]
     """
     rows = rows or PART_ROWS
-    cut: list[Part] = []
-    small: list[tuple[list[Fragment], list[str]]] = []
-    held = 0
-
-    def flush() -> None:
-        nonlocal held
-        if small:
-            files = tuple(f for lot, _ in small for f in lot)
-            cut.append(Part(dataset.name, files, tuple(t for _, topics in small for t in topics)))
-        small.clear()
-        held = 0
-
+    cut: list[tuple[list[Fragment], list[str], bool]] = []
+    held = rows
+    """The rows of the last part, if it can take more files."""
     for lot, topics in _lots(fragments):
         size = sum(f.rows for f in lot)
-        if size < 2 * rows or len(topics) < 2:
-            small.append((lot, topics))
+        if size >= 2 * rows and len(topics) > 1:
+            for bucket in np.array_split(np.array(topics, dtype=object), min(len(topics), -(-size // rows))):
+                wanted = set(bucket.tolist())
+                cut.append(([f for f in lot if not wanted.isdisjoint(f.topics)], bucket.tolist(), False))
+            held = rows
+        elif held >= rows:
+            cut.append((lot, topics, True))
+            held = size
+        else:
+            cut[-1][0].extend(lot)
+            cut[-1][1].extend(topics)
             held += size
-            if held >= rows:
-                flush()
-            continue
-        flush()
-        count = min(len(topics), -(-size // rows))
-        for bucket in np.array_split(np.array(topics, dtype=object), count):
-            wanted = tuple(bucket.tolist())
-            files = tuple(f for f in lot if not set(wanted).isdisjoint(f.topics))
-            cut.append(Part(dataset.name, files, wanted, whole=False))
-    flush()
     # Parts are sent to workers, which do not need the topics of each file.
-    return [replace(p, files=tuple(replace(f, topics=()) for f in p.files)) for p in cut]
+    return [
+        Part(dataset.name, tuple(replace(f, topics=()) for f in files), tuple(topics), whole)
+        for files, topics, whole in cut
+    ]
 
 
 def _lots(fragments: Sequence[Fragment]) -> list[tuple[list[Fragment], list[str]]]:
@@ -150,9 +152,8 @@ def _lots(fragments: Sequence[Fragment]) -> list[tuple[list[Fragment], list[str]
 
     first: dict[str, int] = {}
     edges = [(i, first.setdefault(topic, i)) for i, f in enumerate(fragments) for topic in f.topics]
-    rows, columns = zip(*edges, strict=True) if edges else ((), ())
-    shape = (len(fragments), len(fragments))
-    graph = coo_array((np.ones(len(edges)), (np.array(rows, int), np.array(columns, int))), shape=shape)
+    rows, columns = np.array(edges, dtype=np.int64).reshape(-1, 2).T
+    graph = coo_array((np.ones(len(edges)), (rows, columns)), shape=(len(fragments), len(fragments)))
     lots: dict[int, tuple[list[Fragment], list[str]]] = {}
     labels = connected_components(graph, directed=False)[1].tolist() if fragments else []
     for label, fragment in zip(labels, fragments, strict=True):
@@ -172,44 +173,34 @@ def read_part(
     builder = RunBuilder(order, depth)
     for _, topic, sample, docs, scores in _chunks(part, samples):
         builder.add(topic, sample, docs, scores)
-    return builder.finish(part.name, tag or part.tag, lambda: raise_repeated_row(_rows(part, samples)))
+    return builder.finish(part.name, tag or part.tag, lambda: raise_repeated_row(_chunks(part, samples)))
 
 
 def read_parquet(source: Source, tag: str, **options: Any) -> RunColumns:
     """A run from one parquet file; the options are those of `read_part`."""
     fragment = Fragment(source.name, data=source.read())
-    with _errors_of(fragment):
-        check_parquet(io.BytesIO(fragment.data or b""), source.name, source.limits.bytes)
-    columns = read_part(Part(source.name, (fragment,)), tag=tag, **options)
+    with _opened(fragment, unpacked=True):
+        columns = read_part(Part(source.name, (fragment,)), tag=tag, **options)
     if not columns.lines:
         raise InputError(Place(source.name), "no row", "rows of topic, doc, score[, sample]")
     return columns
 
 
-def _rows(part: Part, samples: bool) -> Iterator[tuple[Place, tuple[str, str, str]]]:
-    """The rows of a part one by one."""
-    for places, topic, sample, docs, _ in _chunks(part, samples):
-        texts = sample.texts() if sample is not None else [""] * len(docs)
-        yield from zip(places, zip(topic.texts(), texts, docs.texts(), strict=True), strict=True)
-
-
-def _chunks(part: Part, samples: bool) -> Iterator[tuple[Iterable[Place], Ids, Ids | None, Ids, Floats]]:
-    """Places, topics, samples, documents and scores of the rows, one row group at a time."""
+def _chunks(part: Part, samples: bool) -> Iterator[Rows]:
+    """The rows of a part, one row group at a time."""
     for fragment in part.files:
         with _opened(fragment) as file:
             line = 2  # as in any table, the header would be line 1
             for group in range(file.num_row_groups):
                 place = Place(fragment.path, line)
                 line += file.metadata.row_group(group).num_rows
-                rows = _read_group(part, fragment, file, group, place, samples)
-                if rows is not None:
-                    yield rows
+                yield from _read_group(part, fragment, file, group, place, samples)
 
 
 def _read_group(
     part: Part, fragment: Fragment, file: Any, group: int, place: Place, samples: bool
-) -> tuple[Iterable[Place], Ids, Ids | None, Ids, Floats] | None:
-    """The rows of a row group that belong to the part; None if there are none. Columns are read as needed."""
+) -> Iterator[Rows]:
+    """The rows of a row group that belong to the part, if there are any. Columns are read as needed."""
     pa, pc = arrow(), arrow(".compute")
 
     def read(name: str) -> Any:
@@ -228,50 +219,71 @@ def _read_group(
         wanted = pc.is_in(topic, value_set=pa.array(part.topics, pa.large_string()))
         kept = np.flatnonzero(wanted.to_numpy(zero_copy_only=False))
     if not kept.size:
-        return None
+        return
     topics, docs = (_ids(column).take(kept) for column in (topic, texts("doc")))
     sampled = samples and (fragment.constant("sample") is not None or "sample" in file.schema_arrow.names)
     sample = _ids(texts("sample")).take(kept) if sampled else None
     column = read("score").to_pandas()
     scores = finite_scores(column, place.file, range(place.line, place.line + len(column)))[kept]
     places = (Place(place.file, place.line + row) for row in kept.tolist())
-    return places, topics, sample, docs, scores
+    yield places, topics, sample, docs, scores
 
 
 @contextmanager
-def _errors_of(fragment: Fragment) -> Iterator[None]:
-    """Turn every error in reading a file into an `InputError` with its name."""
+def _opened(fragment: Fragment, *, unpacked: bool = False) -> Iterator[Any]:
+    """The file, after a check of its columns and size. Every error in reading it becomes an `InputError`."""
     try:
-        yield
+        with fragment.open() as file:
+            _check_columns(fragment, file)
+            _check_size(fragment, file, unpacked)
+            yield file
     except (InputError, UsageError, MemoryError):
         raise
     except Exception as error:  # pyarrow and pandas raise many kinds for a broken file
-        raise unreadable_table(fragment.path, error) from None
+        reason = escape(str(error).strip().split("\n")[0], 120)
+        found = f"not a readable table ({reason})"
+        if isinstance(error, OSError) and error.strerror:
+            found = f"cannot be read ({error.strerror})"
+        raise InputError(Place(fragment.path), found) from None
 
 
-@contextmanager
-def _opened(fragment: Fragment) -> Iterator[Any]:
-    """The file, after a check of its columns and size."""
-    with (
-        _errors_of(fragment),
-        arrow(".parquet").ParquetFile(
-            fragment.path if fragment.data is None else io.BytesIO(fragment.data)
-        ) as file,
-    ):
-        _check_fragment(fragment, file)
-        limit = Limits.current().bytes
-        if sum(file.metadata.row_group(i).total_byte_size for i in range(file.num_row_groups)) > limit:
-            raise too_large(fragment.path, limit)
-        yield file
-
-
-def _check_fragment(fragment: Fragment, file: Any) -> None:
-    columns = [*file.schema_arrow.names, *(key for key, _ in fragment.constants)]
+def _check_columns(fragment: Fragment, file: Any) -> None:
+    place, schema = Place(fragment.path), file.schema_arrow
+    columns = [*schema.names, *(key for key, _ in fragment.constants)]
     if not {"topic", "doc", "score"} <= set(columns) or fragment.constant("score") is not None:
-        raise InputError(Place(fragment.path), f"columns {names(columns)}", "topic, doc, score[, sample]")
+        raise InputError(place, f"columns {names(columns)}", "topic, doc, score[, sample]")
     for key, value in fragment.constants:
         if key in ("topic", "sample") and value in ("", _NOTHING):
-            raise InputError(Place(fragment.path), f"an empty {key} in the path", f"a {key}")
+            raise InputError(place, f"an empty {key} in the path", f"a {key}")
+    for column in schema:
+        if arrow().types.is_nested(column.type):
+            found = f"the column {escape(column.name)!r} of lists or tables"
+            raise InputError(place, found, "texts and numbers")
+
+
+def _check_size(fragment: Fragment, file: Any, unpacked: bool) -> None:
+    """Raise if the file is larger than the limit: as it is stored or, with `unpacked`, with all texts written out.
+
+    A text that is repeated in a million rows takes a few bytes of the file; its sum over all rows is what counts.
+    """
+    kinds, pc, metadata, schema = arrow().types, arrow(".compute"), file.metadata, file.schema_arrow
+    limit = Limits.current().bytes
+    stored = sum(metadata.row_group(group).total_byte_size for group in range(metadata.num_row_groups))
+    total = max(stored, 8 * metadata.num_rows * len(schema.names))
+    if total > limit:
+        raise too_large(fragment.path, limit)
+    if not unpacked or metadata.num_rows * stored <= limit:  # even if every row had all of it
+        return
+    is_text = (kinds.is_string, kinds.is_large_string, kinds.is_binary, kinds.is_large_binary)
+    types = {column.name: getattr(column.type, "value_type", column.type) for column in schema}
+    texts = [name for name, kind in types.items() if any(test(kind) for test in is_text)]
+    with fragment.open(read_dictionary=texts) as file:
+        for batch in file.iter_batches(1 << 16, columns=texts) if texts else ():
+            for column in batch.columns:
+                lengths = pc.binary_length(column.dictionary)
+                total += pc.sum(lengths.take(column.indices)).as_py() or 0
+            if total > limit:
+                raise too_large(fragment.path, limit)
 
 
 def _strings(column: Any) -> Any:

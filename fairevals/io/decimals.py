@@ -6,8 +6,6 @@ computed too (Dekker's exact product) and added. If the result is too close to t
 exponents and everything unusual, Python's own `float` decides.
 """
 
-from __future__ import annotations
-
 import re
 
 import numpy as np
@@ -38,7 +36,7 @@ def _eight_digits(words: Words) -> tuple[Words, Bools]:
     return (first + second) >> np.uint64(32), digits
 
 
-def _whole(buffer: Bytes, end: Ints, length: Ints) -> tuple[Words, Bools]:
+def whole_numbers(buffer: Bytes, end: Ints, length: Ints) -> tuple[Words, Bools]:
     """The whole number of `length` ≤ 19 digits before each `end` (0 if empty), and whether it has only digits."""
     total = np.zeros(end.size, dtype=np.uint64)
     fine = np.ones(end.size, dtype=bool)
@@ -93,9 +91,9 @@ def parse_decimals(buffer: Bytes, start: Ints, end: Ints) -> tuple[Floats, Ints]
     left, right = point - begin, np.maximum(end - point - 1, 0)
     short = (left >= 0) & (left + right > 0) & (left + right <= 19)
     left, right = np.where(short, left, 0), np.where(short, right, 0)
-    whole, fine = _whole(buffer, point, left)
+    whole, fine = whole_numbers(buffer, point, left)
     if right.any():
-        fraction, also_fine = _whole(buffer, end, right)
+        fraction, also_fine = whole_numbers(buffer, end, right)
         whole = whole * _WHOLE_POWERS[right] + fraction
         fine &= also_fine
     values = whole.astype(np.float64) / _POWERS[right]

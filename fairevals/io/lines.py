@@ -5,11 +5,9 @@ with numpy), the careful reader (`examine`, line by line) and the messages of bo
 is wrong with a file, only that something is; the careful reader then finds the line.
 """
 
-from __future__ import annotations
-
 import math
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from itertools import islice
 from typing import NoReturn
 
@@ -22,12 +20,7 @@ from fairevals.io.streams import Source
 from fairevals.typing import Bytes, Floats, Ints
 
 NEWLINE, TAB, RETURN, SPACE, HASH = 10, 9, 13, 32, ord("#")
-_NO_ROWS: Ints = np.zeros(0, dtype=np.int64)
 _CONTROLS = bytes(c for c in range(32) if c not in (TAB, NEWLINE, RETURN))
-
-
-class Irregular(Exception):  # noqa: N818 -- not an error yet: the careful reader decides
-    """The chunk has something that the fast reader does not accept."""
 
 
 @dataclass(frozen=True)
@@ -73,29 +66,20 @@ class Column:
     kind: str = "id"
     least: float = -math.inf
     """The smallest number that is accepted."""
-    prefix: bytes = b""
-    """What the text must start with; it is no part of the id."""
 
     def parse(self, buffer: Bytes, start: Ints, end: Ints) -> Floats:
-        """The numbers at `buffer[start:end]`; `Irregular` if one is not accepted."""
+        """The numbers at `buffer[start:end]`; a `ValueError` if one is not accepted."""
         if self.kind == "grade":
             start = start + np.isin(buffer[start], (ord("L"), ord("l")))
         values, bad = parse_decimals(buffer, start, end)
         if bad.size or (values < self.least).any():
-            raise Irregular
+            raise ValueError
         return values
-
-    def value(self, cell: bytes) -> float:
-        """The number in a cell; NaN if it is not accepted."""
-        value = number_of(cell[1:] if self.kind == "grade" and cell[:1] in (b"L", b"l") else cell)
-        return value if value >= self.least else math.nan
 
     def expected(self, cell: bytes) -> str:
         """What a cell should be; empty if the cell is accepted."""
-        if self.kind == "id":
-            fits = cell.startswith(self.prefix) and len(cell) > len(self.prefix)
-            return "" if fits else f"{self.prefix.decode()}ID"
-        if not math.isnan(self.value(cell)):
+        text = cell[1:] if self.kind == "grade" and cell[:1] in (b"L", b"l") else cell
+        if self.kind == "id" or number_of(text) >= self.least:
             return ""
         at_least = f"a number of at least {self.least:g}" if self.least > -math.inf else "a finite number"
         return "a number, or L and a number" if self.kind == "grade" else at_least
@@ -110,10 +94,6 @@ class Tokens:
     end: Ints
     numbers: tuple[Floats, ...]
     """The values of each column of numbers or grades."""
-    rest: tuple[Ints, Ints, Ints] = (_NO_ROWS, _NO_ROWS, _NO_ROWS)
-    """Start, end and row of the cells beyond the described columns."""
-    comments: tuple[bytes, ...] = ()
-    """The comment at the end of each line, in formats that have such comments."""
 
     def column(self, number: int) -> Ids:
         """One column as ids."""
@@ -142,10 +122,6 @@ class LineFormat:
     """How a line should look, for messages. By default made from the columns."""
     skip: int = 0
     """How many lines of the file precede the data."""
-    ragged: bool = False
-    """Whether any number of cells may follow the columns, and a `#` starts a comment anywhere in a line."""
-    check: Callable[[list[bytes], bytes], tuple[str, str] | None] = field(default=lambda cells, comment: None)
-    """What else may be wrong with the cells and comment of a line: what was found and what was expected."""
 
     def __post_init__(self) -> None:
         names = " ".join(column.name for column in self.columns)
@@ -160,31 +136,25 @@ class LineFormat:
                 skip -= len(skipped)
             try:
                 tokens = self._parse(chunk)
-            except Irregular:
+            except ValueError:
                 self.raise_problem(source)
             yield tokens
 
     def _parse(self, chunk: bytes) -> Tokens:
+        """The cells of some lines; a `ValueError` if the careful reader must look at them."""
         buffer = padded_buffer(chunk)
         body = buffer[PAD_FRONT : buffer.size - PAD_BACK]
-        if body.size and int(body.max()) >= 0x7F:
-            try:
-                chunk.decode()
-            except UnicodeDecodeError:
-                raise Irregular from None
-        comment = None
-        if self.ragged:
-            line_end = np.flatnonzero(body == NEWLINE)
-            body, comment = _blank_comments(body, line_end)
+        if not chunk.isascii():
+            chunk.decode()
         separators = np.flatnonzero(body <= SPACE)
         kinds = body[separators]
         if np.any((kinds != SPACE) & (kinds != NEWLINE) & (kinds != TAB) & (kinds != RETURN)):
-            raise Irregular  # a control character
+            raise ValueError  # a control character
         separators += PAD_FRONT
         gaps = np.diff(separators, prepend=PAD_FRONT - 1)
         ends_line = kinds == NEWLINE
         width = len(self.columns)
-        if not self.ragged and separators.size % width == 0 and int(gaps.min(initial=2)) > 1:
+        if separators.size % width == 0 and int(gaps.min(initial=2)) > 1:
             table = ends_line.reshape(-1, width)
             if table[:, -1].all() and not table[:, :-1].any():  # one separator between any two cells
                 end = separators.reshape(-1, width)
@@ -198,44 +168,21 @@ class LineFormat:
         start = end - gaps[is_token] + 1
         first = np.flatnonzero(np.diff(line, prepend=-1))
         counts = np.diff(first, append=line.size)
-        if comment is not None:
-            if int(counts.min(initial=width)) < width:
-                raise Irregular
-            at = first[:, None] + np.arange(width)
-            beyond = np.ones(line.size, dtype=bool)
-            beyond[at] = False
-            rest = start[beyond], end[beyond], np.repeat(np.arange(first.size), counts)[beyond]
-            spans = zip(comment[line[first]].tolist(), line_end[line[first]].tolist(), strict=True)
-            comments = tuple(chunk[begin + 1 : stop] for begin, stop in spans)
-            return self._tokens(buffer, start[at], end[at], rest, comments)
         data = buffer[start[first]] != HASH
         if not data.all():
             of_data = np.repeat(data, counts)
             start, end, counts = start[of_data], end[of_data], counts[data]
         if np.any(counts != width):
-            raise Irregular
+            raise ValueError
         return self._tokens(buffer, start.reshape(-1, width), end.reshape(-1, width))
 
-    def _tokens(
-        self,
-        buffer: Bytes,
-        start: Ints,
-        end: Ints,
-        rest: tuple[Ints, Ints, Ints] = Tokens.rest,
-        comments: tuple[bytes, ...] = (),
-    ) -> Tokens:
-        numbers = []
-        for at, column in enumerate(self.columns):
-            if column.kind != "id":
-                numbers.append(column.parse(buffer, start[:, at], end[:, at]))
-            elif column.prefix:
-                size = len(column.prefix)
-                if np.any(end[:, at] - start[:, at] <= size):
-                    raise Irregular
-                if np.any(buffer[start[:, at, None] + np.arange(size)] != list(column.prefix)):
-                    raise Irregular
-                start[:, at] += size
-        return Tokens(buffer, start, end, tuple(numbers), rest, comments)
+    def _tokens(self, buffer: Bytes, start: Ints, end: Ints) -> Tokens:
+        numbers = [
+            column.parse(buffer, start[:, at], end[:, at])
+            for at, column in enumerate(self.columns)
+            if column.kind != "id"
+        ]
+        return Tokens(buffer, start, end, tuple(numbers))
 
     def examine(self, source: Source) -> Iterator[tuple[int, list[bytes], Problem | None]]:
         """The lines with data one by one: the number of the line, its cells, and what is wrong with it, if anything."""
@@ -243,22 +190,19 @@ class LineFormat:
             text = line.strip(b" \t\r")
             if not text or number <= self.skip:
                 continue
-            content, _, comment = line.partition(b"#") if self.ragged else (line, b"", b"")
             place = Place(source.name, number)
-            problem = encoding_problem(place, line, content)
-            cells = content.split()
+            problem = encoding_problem(place, line)
             if problem or not text.startswith(b"#"):
-                yield number, cells, problem or self._problem(place, line, cells, comment)
+                cells = line.split()
+                yield number, cells, problem or self._problem(place, line, cells)
 
-    def _problem(self, place: Place, line: bytes, cells: list[bytes], comment: bytes) -> Problem | None:
-        width = len(self.columns)
-        if len(cells) < width or (len(cells) > width and not self.ragged):
+    def _problem(self, place: Place, line: bytes, cells: list[bytes]) -> Problem | None:
+        if len(cells) != len(self.columns):
             return Problem(place, "columns", f"{len(cells)} columns: {escape(line)!r}", self.expected)
-        for column, cell in zip(self.columns, cells, strict=False):
+        for column, cell in zip(self.columns, cells, strict=True):
             if expected := column.expected(cell):
                 return Problem(place, column.name, f"{column.name} {escape(cell)!r}", expected)
-        wrong = self.check(cells, comment)
-        return Problem(place, "line", *wrong) if wrong else None
+        return None
 
     def raise_problem(self, source: Source) -> NoReturn:
         """Raise the error of the first line that cannot be read."""
@@ -281,18 +225,9 @@ def data_lines(source: Source) -> Iterator[tuple[int, bytes]]:
     )
 
 
-def _blank_comments(body: Bytes, line_end: Ints) -> tuple[Bytes, Ints]:
-    """The bytes with comments replaced by spaces, and where the comment of each line begins (its end if none)."""
-    hashes = np.flatnonzero(body == HASH)
-    comment = line_end.copy()
-    if hashes.size == 0:
-        return body, comment
-    lines = np.searchsorted(line_end, hashes)
-    leading = np.flatnonzero(np.diff(lines, prepend=-1))
-    comment[lines[leading]] = hashes[leading]
-    change = np.zeros(body.size + 1, dtype=np.int8)
-    change[comment[lines[leading]]] = 1
-    change[line_end[lines[leading]]] = -1
-    content = body.copy()
-    content[np.cumsum(change[:-1], dtype=np.int8) > 0] = SPACE
-    return content, comment
+def joined(parts: Sequence[tuple[Ints, Ids, Floats]]) -> tuple[Ints, Ids, Floats]:
+    """Codes, documents and numbers of all parts of a file, each as one array."""
+    codes, docs, numbers = (
+        zip(*parts, strict=True) if parts else ((np.zeros(0, np.int64),), (), (np.zeros(0),))
+    )
+    return np.concatenate(codes), Ids.concatenate(docs), np.concatenate(numbers)

@@ -11,16 +11,16 @@ import math
 import os
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from fairevals.errors import InputError, InputWarning, Place, escape, pluralize
 from fairevals.ids import Ids, Index, numbered
-from fairevals.io.lines import Column, LineFormat, data_lines, encoding_problem, number_of
+from fairevals.io.lines import Column, LineFormat, data_lines, joined, number_of
 from fairevals.io.streams import Source
-from fairevals.io.tables import names, split_line, table
+from fairevals.io.tables import names, split_line, table, text_lines, texts
 from fairevals.io.task import AttributeSpec
 from fairevals.typing import Floats, Ints
 
@@ -34,8 +34,8 @@ TARGET_TOLERANCE = 1e-4
 ROW_TOLERANCE = 0.01 + 1e-9
 """How far from 1 memberships may sum without a warning: enough for three shares printed with two decimals."""
 
-Entry = tuple[int, str, str, str, Any]
-"""Line, topic, document, group and weight."""
+Row = tuple[int, Sequence[Any]]
+"""The line and the cells of a row."""
 
 
 @dataclass(frozen=True)
@@ -71,18 +71,24 @@ def normalise_rows(weights: Floats) -> Floats:
     return result
 
 
-def _warn_of_sums(name: str, weights: Floats, place_of: Callable[[int], Place]) -> None:
-    """Warn once if rows do not sum to 1."""
+def _normalised(
+    columns: MembershipColumns, place_of: Callable[[int], Place], *, warn: bool = True
+) -> MembershipColumns:
+    """The same with rows that sum to 1: an error if one is all 0; with `warn`, one warning if others do not yet."""
+    weights = columns.weights
+    for row in np.flatnonzero(~(weights > 0).any(axis=1))[:1].tolist():
+        found = f"memberships of document {escape(columns.docs.text(row))!r} that are all 0"
+        raise InputError(place_of(row), found, "one above 0")
     with np.errstate(over="ignore"):
         sums = weights.sum(axis=1)
     off = np.flatnonzero(~(np.abs(sums - 1) <= ROW_TOLERANCE))
-    if off.size:
-        example = f"line {place_of(int(off[0])).line} has a sum of {sums[off[0]]:.6g}"
-        documents = pluralize(off.size, "document")
+    if warn and off.size:
         message = (
-            f"{Place(name)}: the memberships of {documents} do not sum to 1 and were normalised ({example})"
+            f"{Place(columns.name)}: the memberships of {pluralize(off.size, 'document')} do not sum to 1 and were "
+            f"normalised (line {place_of(int(off[0])).line} has a sum of {sums[off[0]]:.6g})"
         )
         warnings.warn(InputWarning(message), stacklevel=3)
+    return replace(columns, weights=normalise_rows(weights))
 
 
 def read_memberships(spec: AttributeSpec) -> MembershipColumns:
@@ -100,7 +106,10 @@ def read_memberships(spec: AttributeSpec) -> MembershipColumns:
             spec.place, f"attribute {escape(spec.name)} without memberships", 'memberships = "FILE"'
         )
     source = Source.of(spec.memberships)
-    return _read_long(source, spec.groups) if is_long(source) else _read_ntcir(source, spec.groups)
+    if not is_long(source):
+        return _read_ntcir(source, spec.groups)
+    _, header, rows = table(source, ("doc", "group"), known=LONG_COLUMNS)
+    return collect(source.name, header, rows, spec.groups, warn="weight" in header)
 
 
 def is_long(source: Source) -> bool:
@@ -112,67 +121,55 @@ def is_long(source: Source) -> bool:
         return False
 
 
-def _all_zero(cells: list[bytes], comment: bytes) -> tuple[str, str] | None:
-    return None if any(map(float, cells[2:])) else ("memberships that are all 0", "one above 0")
-
-
 def _read_ntcir(source: Source, groups: Sequence[str]) -> MembershipColumns:
     count = len(groups)
     line_format = LineFormat(
         "memberships",
         (Column("topic"), Column("doc"), *[Column("membership", "number", least=0)] * count),
         f"{2 + count} columns (topic doc and one number for each of {count} groups), or a table with {LONG_TABLE}",
-        check=_all_zero,
     )
     topics: dict[str, int] = {}
     parts: list[tuple[Ints, Ids, Floats]] = []
     for tokens in line_format.read(source):
         weights = np.stack(tokens.numbers, axis=1)
-        if not (weights > 0).any(axis=1).all():
-            line_format.raise_problem(source)
         parts.append((numbered(tokens.column(0), topics), tokens.column(1).compact(), weights))
     if not topics:
         raise InputError(Place(source.name), "no line", line_format.expected)
-    codes = np.concatenate([part[0] for part in parts])
-    docs = Ids.concatenate([part[1] for part in parts])
-    weights = np.concatenate([part[2] for part in parts])
+    codes, docs, weights = joined(parts)
     for row in Index(codes, docs).duplicates()[:1].tolist():
         doc, topic = escape(docs.text(row)), escape(list(topics)[codes[row]])
         place = line_format.place_of(source, row)
         raise InputError(place, f"document {doc!r} twice in topic {topic!r}", "one line per document")
-    _warn_of_sums(source.name, weights, lambda row: line_format.place_of(source, row))
-    return MembershipColumns(source.name, list(topics), codes, docs, normalise_rows(weights))
-
-
-def _read_long(source: Source, groups: Sequence[str]) -> MembershipColumns:
-    _, header, rows = table(source, ("doc", "group"), known=LONG_COLUMNS)
-    topic, doc, group, weight = (header.index(c) if c in header else -1 for c in LONG_COLUMNS)
-    entries = (
-        (line, row[topic] if topic >= 0 else "", row[doc], row[group], row[weight] if weight >= 0 else 1.0)
-        for line, row in rows
-    )
-    return collect(source.name, entries, groups, by_topic=topic >= 0, warn=weight >= 0)
+    columns = MembershipColumns(source.name, list(topics), codes, docs, weights)
+    return _normalised(columns, lambda row: line_format.place_of(source, row))
 
 
 def collect(
-    name: str, entries: Iterable[Entry], groups: Sequence[str], *, by_topic: bool, warn: bool = False
+    name: str, header: Sequence[str], rows: Iterable[Row], groups: Sequence[str], *, warn: bool = False
 ) -> MembershipColumns:
-    """Memberships from entries, normalised per document; with `warn`, sums that are not 1 are reported.
+    """Memberships from the rows of a long table, normalised per document; `warn` reports sums that are not 1.
 
     The same group of a document twice is an error: it is more often a mistake than meant as a sum.
     """
     column = {group: number for number, group in enumerate(groups)}
+    by_topic = "topic" in header
     topics: dict[str, int] = {}
     row_of: dict[tuple[int, str], int] = {}
     first_line: list[int] = []
     cells: dict[tuple[int, int], float] = {}
-    for line, topic, doc, group, given in entries:
+    for line, values in rows:
+        entry = dict(zip(header, values, strict=True))
+        topic, doc, group, given = (
+            entry.get("topic", ""),
+            entry["doc"],
+            entry["group"],
+            entry.get("weight", 1.0),
+        )
         if not doc or (by_topic and not topic):
             raise InputError(Place(name, line), f"an empty {'topic' if doc else 'doc'}", "a name")
         if group not in column:
-            raise InputError(
-                Place(name, line), f"the unknown group {escape(group)!r}", f"one of {names(groups)}"
-            )
+            found = f"the unknown group {escape(group)!r}"
+            raise InputError(Place(name, line), found, f"one of {names(groups)}")
         weight = number_of(given) if isinstance(given, str) else float(given)
         if not 0 <= weight < math.inf:
             raise InputError(Place(name, line), f"weight {escape(str(given))!r}", "a number of at least 0")
@@ -190,50 +187,32 @@ def collect(
     weights = np.zeros((len(row_of), len(groups)))
     at = np.array(list(cells), dtype=np.int64)
     weights[at[:, 0], at[:, 1]] = list(cells.values())
-    for row in np.flatnonzero(~(weights > 0).any(axis=1))[:1].tolist():
-        found = f"weights of document {escape(list(row_of)[row][1])!r} that are all 0"
-        raise InputError(Place(name, first_line[row]), found, "one above 0")
-    if warn:
-        _warn_of_sums(name, weights, lambda row: Place(name, first_line[row]))
-    return MembershipColumns(
-        name,
-        list(topics) if by_topic else None,
-        np.array([topic for topic, _ in row_of], dtype=np.int64),
-        Ids.of(doc for _, doc in row_of),
-        normalise_rows(weights),
-    )
+    codes = np.array([topic for topic, _ in row_of], dtype=np.int64)
+    docs = Ids.of(doc for _, doc in row_of)
+    columns = MembershipColumns(name, list(topics) if by_topic else None, codes, docs, weights)
+    return _normalised(columns, lambda row: Place(name, first_line[row]), warn=warn)
 
 
-# Memberships from Python -------------------------------------------------------------------------------------
+def rows_of(given: pd.DataFrame | Mapping[str, Any], name: str) -> tuple[list[str], list[Row]]:
+    """The header and the rows of memberships from Python, for `collect`.
 
+    They are a table `[topic,] doc, group [, weight]`, {doc: group} or {doc: {group: weight}}; the line is the place
+    in it.
 
-def entries_of_frame(frame: pd.DataFrame, name: str) -> tuple[list[Entry], bool]:
-    """The rows of a table `[topic,] doc, group [, weight]` for `collect`, and whether it has topics."""
-    if not {"doc", "group"} <= set(frame.columns) <= set(LONG_COLUMNS):
-        raise InputError(Place(name), f"columns {names(map(str, frame.columns))}", LONG_TABLE)
-
-    def texts(column: str) -> list[str]:
-        pairs = zip(frame[column].tolist(), frame[column].notna().tolist(), strict=True)
-        return [str(value) if there else "" for value, there in pairs]
-
-    by_topic = "topic" in frame.columns
-    topics = texts("topic") if by_topic else [""] * len(frame)
-    weights: list[Any] = frame["weight"].tolist() if "weight" in frame.columns else [1.0] * len(frame)
-    columns = (topics, texts("doc"), texts("group"), map(_weight, weights))
-    return list(zip(range(1, len(frame) + 1), *columns, strict=True)), by_topic
-
-
-def entries_of_dict(given: Mapping[str, str | Mapping[str, float]]) -> list[Entry]:
-    """The entries of {doc: group} or {doc: {group: weight}} for `collect`; the line is the place in the dict.
-
-    >>> entries_of_dict({"a": "she", "b": {"he": 1, "she": 3}})
-    [(1, '', 'a', 'she', 1.0), (2, '', 'b', 'he', 1), (2, '', 'b', 'she', 3)]
+    >>> rows_of({"a": "she", "b": {"he": 1, "she": 3}}, "SEX")[1]
+    [(1, ('a', 'she', 1.0)), (2, ('b', 'he', 1)), (2, ('b', 'she', 3))]
     """
-    return [
-        (number, "", str(doc), str(group), _weight(weight))
-        for number, (doc, groups) in enumerate(given.items(), 1)
-        for group, weight in (groups.items() if isinstance(groups, Mapping) else [(groups, 1.0)])
-    ]
+    if isinstance(given, Mapping):
+        return ["doc", "group", "weight"], [
+            (number, (str(doc), str(group), _weight(weight)))
+            for number, (doc, groups) in enumerate(given.items(), 1)
+            for group, weight in (groups.items() if isinstance(groups, Mapping) else [(groups, 1.0)])
+        ]
+    if not {"doc", "group"} <= set(given.columns) <= set(LONG_COLUMNS):
+        raise InputError(Place(name), f"columns {names(map(str, given.columns))}", LONG_TABLE)
+
+    columns = [map(_weight, given[c].tolist()) if c == "weight" else texts(given[c]) for c in given.columns]
+    return list(given.columns), list(enumerate(zip(*columns, strict=True), 1))
 
 
 def _weight(value: Any) -> Any:
@@ -277,11 +256,9 @@ def read_target_file(path: str | os.PathLike[str], groups: Sequence[str]) -> tup
     source = Source.of(path)
     values: list[float] = []
     place = Place(source.name)
-    for number, line in source.lines():
-        for part in line.split():
-            place = Place(source.name, number)
-            if problem := encoding_problem(place, line):
-                source.refuse(problem.error(), "a target")
+    for number, line in text_lines(source, "a target"):
+        place = Place(source.name, number)
+        for part in line.encode().split():
             value = number_of(part)
             if not value >= 0:
                 error = InputError(place, f"probability {escape(part)!r}", "a number of at least 0")

@@ -1,7 +1,5 @@
 """Tables for output: for a terminal, as csv, tsv, json and LaTeX."""
 
-from __future__ import annotations
-
 import csv
 import io
 import json
@@ -13,7 +11,6 @@ from dataclasses import dataclass
 
 from fairevals.errors import escape
 
-FORMATS = ("table", "csv", "tsv", "json", "latex")
 _NUMERIC = re.compile(r"[-–+.\d]")
 _LATEX = str.maketrans(
     {c: f"\\{c}" for c in "&%$#_{}"}
@@ -51,7 +48,7 @@ def number(value: Cell, places: int | None) -> str:
 
 
 def render(table: Table, style: str, places: int | None = None) -> str:
-    """The table as text in one of `FORMATS`, ending in a newline."""
+    """The table as text that ends in a newline; the style is "table", "csv", "tsv", "json" or "latex"."""
     if style == "json":
         return _json(table, places)
     if style in ("csv", "tsv"):

@@ -10,7 +10,7 @@ import numpy as np
 
 from fairevals.errors import InputError, Place, escape
 from fairevals.ids import Ids, Index, numbered
-from fairevals.io.lines import Column, LineFormat, data_lines
+from fairevals.io.lines import Column, LineFormat, data_lines, joined
 from fairevals.io.streams import Source
 from fairevals.io.tables import check_columns, identifiers
 from fairevals.typing import Floats, Ints
@@ -57,19 +57,11 @@ def read_qrels_columns(*sources: Source) -> QrelsColumns:
             raise InputError(Place(source.name), "no line", expected)
 
     def place_of(row: int) -> Place:
-        before, source, line_format = max(
-            (file for file in files if file[0] <= row), key=lambda file: file[0]
-        )
+        before, source, line_format = [file for file in files if file[0] <= row][-1]
         return line_format.place_of(source, row - before)
 
-    columns = QrelsColumns(
-        ", ".join(source.name for source in sources),
-        list(topics),
-        np.concatenate([part[0] for part in parts]),
-        Ids.concatenate([part[1] for part in parts]),
-        np.concatenate([part[2] for part in parts]),
-    )
-    return _unique(columns, place_of)
+    name = ", ".join(source.name for source in sources)
+    return _unique(QrelsColumns(name, list(topics), *joined(parts)), place_of)
 
 
 def _unique(columns: QrelsColumns, place_of: Callable[[int], Place]) -> QrelsColumns:

@@ -14,9 +14,9 @@ from fairevals.errors import InputError, Place, escape
 from fairevals.ids import Ids, keys
 from fairevals.io.check import Rules, raise_first, run_format
 from fairevals.io.decimals import parse_decimals
-from fairevals.io.lines import data_lines
+from fairevals.io.lines import data_lines, joined
 from fairevals.io.streams import Source
-from fairevals.io.tables import check_columns, identifiers, read_frame
+from fairevals.io.tables import check_columns, identifiers, read_frame, texts
 from fairevals.typing import Bools, Floats, Ints, Words
 
 if TYPE_CHECKING:
@@ -67,14 +67,6 @@ def best_rows(codes: Ints, scores: Floats, depth: int) -> Ints:
     return rows if order is None else np.sort(order[rows])
 
 
-def first_rows(codes: Ints, depth: int) -> Ints:
-    """The first `depth` rows of each code."""
-    order = np.argsort(codes, kind="stable")
-    starts, lengths = _segments(codes[order])
-    place = np.arange(codes.size) - np.repeat(starts, lengths)
-    return np.sort(order[place < depth])
-
-
 @dataclass
 class RunBuilder:
     """Collects chunks of a run, keeping no more of each list than `depth` needs."""
@@ -106,11 +98,8 @@ class RunBuilder:
 
     def _hold(self, codes: Ints, docs: Ids, scores: Floats) -> None:
         if self.depth is not None:
-            rows = (
-                best_rows(codes, scores, self.depth)
-                if self.order == "score"
-                else first_rows(codes, self.depth)
-            )
+            ranked_by = scores if self.order == "score" else -np.arange(codes.size, dtype=np.float64)
+            rows = best_rows(codes, ranked_by, self.depth)
             codes, docs, scores = codes[rows], docs.take(rows), scores[rows]
         self.parts.append((codes, docs.compact(), scores))
         self.held += len(docs)
@@ -118,11 +107,7 @@ class RunBuilder:
     def merged(self) -> tuple[Ints, Ids, Floats]:
         """All parts as one; the builder is then empty."""
         parts, self.parts, self.held = self.parts, [], 0
-        return (
-            np.concatenate([part[0] for part in parts]) if parts else np.zeros(0, np.int64),
-            Ids.concatenate([part[1] for part in parts]),
-            np.concatenate([part[2] for part in parts]) if parts else np.zeros(0),
-        )
+        return joined(parts)
 
     def finish(self, name: str, tag: str, raise_repeated: Callable[[], None]) -> RunColumns:
         """The columns. `raise_repeated` is called if a document may be twice in a list, to find out."""
@@ -139,16 +124,21 @@ class RunBuilder:
         return RunColumns(name, tag, list(self.lists), codes, docs, scores, self.order, lines)
 
 
-def raise_repeated_row(rows: Iterable[tuple[Place, tuple[str, str, str]]]) -> None:
-    """Raise for the first (topic, sample, document) that comes a second time, if there is one."""
-    seen: dict[tuple[str, str, str], Place] = {}
-    for place, row in rows:
-        if row in seen:
-            first = seen[row]
-            where = f"line {first.line}" if first.file == place.file and first.line else str(first)
-            found = f"document {escape(row[2])!r} a second time in topic {escape(row[0])!r}"
-            raise InputError(place, found, f"it once (first in {where})")
-        seen[row] = place
+Rows = tuple[Iterable[Place], Ids, Ids | None, Ids, Floats]
+"""Places, topics, samples, documents and scores of some rows."""
+
+
+def raise_repeated_row(chunks: Iterable[Rows]) -> None:
+    """Raise for the first document that comes a second time in a list, if there is one."""
+    seen: dict[tuple[str, ...], Place] = {}
+    for places, topics, sample, docs, _ in chunks:
+        samples = sample.texts() if sample is not None else [""] * len(docs)
+        for place, *row in zip(places, topics.texts(), samples, docs.texts(), strict=True):
+            first = seen.setdefault(tuple(row), place)
+            if first is not place:
+                where = f"line {first.line}" if first.file == place.file and first.line else str(first)
+                found = f"document {escape(row[2])!r} a second time in topic {escape(row[0])!r}"
+                raise InputError(place, found, f"it once (first in {where})")
 
 
 def is_table(source: Source) -> bool:
@@ -216,12 +206,9 @@ def run_from_frame(
     if len(docs):
         builder.add(topic, sample, docs, scores)
 
-    def raise_repeated() -> None:
-        texts = sample.texts() if sample else [""] * len(docs)
-        rows = zip(topic.texts(), texts, docs.texts(), strict=True)
-        raise_repeated_row((Place(name, line), row) for line, row in zip(lines, rows, strict=True))
-
-    return builder.finish(name, tag, raise_repeated)
+    places = (Place(name, line) for line in lines)
+    chunk = (places, topic, sample, docs, scores)
+    return builder.finish(name, tag, lambda: raise_repeated_row([chunk]))
 
 
 def finite_scores(column: pd.Series, name: str, lines: Sequence[int]) -> Floats:
@@ -231,11 +218,8 @@ def finite_scores(column: pd.Series, name: str, lines: Sequence[int]) -> Floats:
     if is_numeric_dtype(column):
         scores: Floats = column.to_numpy(dtype=np.float64, na_value=np.nan)
     else:  # parsed as in a TREC run: pandas rounds some decimals differently and accepts more than decimals
-        known = zip(column.tolist(), column.isna().tolist(), strict=True)
-        texts = Ids.of(
-            "" if missing else str(value).encode("ascii", "replace").decode() for value, missing in known
-        )
-        scores, _ = parse_decimals(texts.buffer, texts.start, texts.start + texts.length)
+        ids = Ids.of(text.encode("ascii", "replace").decode() for text in texts(column))
+        scores, _ = parse_decimals(ids.buffer, ids.start, ids.start + ids.length)
     for row in np.flatnonzero(~np.isfinite(scores))[:1].tolist():
         wrong = escape(repr(column.iloc[row]))
         raise InputError(Place(name, int(lines[row])), f"score {wrong}", "a finite number")

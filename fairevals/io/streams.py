@@ -1,7 +1,5 @@
 """Bytes in and out: compressed or not, from standard input, within limits; written completely or not at all."""
 
-from __future__ import annotations
-
 import io
 import json
 import os
@@ -14,7 +12,7 @@ from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any, BinaryIO, NoReturn, TextIO, cast
+from typing import Any, BinaryIO, NoReturn, Self, TextIO, cast
 
 from fairevals.errors import InputError, Place, UsageError, escape
 
@@ -56,13 +54,11 @@ def _setting(name: str, default: int) -> int:
 class Limits:
     """How large a file may be. Set by the environment variables FAIREVALS_MAX_BYTES and FAIREVALS_MAX_LINE."""
 
-    bytes: int = 64 << 30
-    """Bytes of one file after decompression."""
+    bytes: int = 64 << 30  # of one file after decompression
     line: int = 1 << 20
-    """Bytes of one line."""
 
     @classmethod
-    def current(cls) -> Limits:
+    def current(cls) -> Self:
         """The limits in force."""
         return cls(_setting("FAIREVALS_MAX_BYTES", cls.bytes), _setting("FAIREVALS_MAX_LINE", cls.line))
 
@@ -158,7 +154,7 @@ class Source:
         self.name, self._data, self.limits = name, data, limits or Limits.current()
 
     @classmethod
-    def of(cls, what: str | os.PathLike[str] | bytes, name: str | None = None) -> Source:
+    def of(cls, what: str | os.PathLike[str] | bytes, name: str | None = None) -> Self:
         """A source for a path, `-`, or bytes (which need a name for messages)."""
         if isinstance(what, bytes):
             return cls(name or "<bytes>", what)
@@ -236,45 +232,34 @@ class Source:
 
     def chunks(self, size: int = 1 << 22) -> Iterator[bytes]:
         """The file in pieces of about `size` bytes that end at a line end, without byte-order mark."""
-        rest, done = b"", 0
+        rest, total, lines = b"", 0, 0
         for data in self.pieces(size):
-            if done == 0 and not rest:
-                data = data.removeprefix(BOM)
-            if done + len(rest) + len(data) > self.limits.bytes:
+            data = data if total else data.removeprefix(BOM)
+            total += len(data)
+            if total > self.limits.bytes:
                 raise too_large(self.name, self.limits.bytes)
+            data = rest + data
             cut = data.rfind(b"\n") + 1
-            if cut:
-                piece = rest + data[:cut] if rest else data[:cut]
-                self._check_lines(piece, done)
-                done += len(piece)
-                rest = data[cut:]
+            piece, rest = data[:cut], data[cut:]
+            if piece:
+                self._check_lines(piece, lines)
                 yield piece
-            else:
-                rest += data
-            self._check_lines(rest, done)
+                lines += piece.count(b"\n")
+            self._check_lines(rest, lines)
         if rest:
             yield rest + b"\n"
 
     def _check_lines(self, piece: bytes, before: int) -> None:
-        """Raise if a line of the piece, which follows `before` bytes, is longer than the limit."""
+        """Raise if a line of the piece, which follows `before` lines, is longer than the limit."""
         longest, at = self.limits.line, 0
         while len(piece) - at > longest:
             end = piece.rfind(b"\n", at, at + longest + 1)
             if end < 0:
-                found = f"a line of more than {longest} bytes; raise FAIREVALS_MAX_LINE to allow it"
-                raise InputError(Place(self.name, self._line_at(before + at)), found)
+                place = Place(self.name, before + piece.count(b"\n", 0, at) + 1)
+                raise InputError(
+                    place, f"a line of more than {longest} bytes; raise FAIREVALS_MAX_LINE to allow it"
+                )
             at = end + 1
-
-    def _line_at(self, position: int) -> int:
-        """The line that begins at a position. Reads the file again, since only one message needs it."""
-        line = 1
-        for number, data in enumerate(self.pieces(1 << 22)):
-            data = data if number else data.removeprefix(BOM)
-            line += data.count(b"\n", 0, position)
-            position -= len(data)
-            if position <= 0:
-                break
-        return line
 
     def lines(self, size: int = 1 << 20) -> Iterator[tuple[int, bytes]]:
         """The lines without their ends, numbered from 1. Slower than `chunks`."""

@@ -1,17 +1,16 @@
-"""Tables with a header: csv and tsv files, read line by line, and checks of tables from pandas and pyarrow."""
+"""Tables with a header: csv and tsv files, read line by line, and checks of tables from pandas."""
 
 from __future__ import annotations
 
 import csv
 from collections.abc import Iterable, Iterator, Sequence
-from importlib import import_module
 from itertools import islice
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from fairevals.errors import InputError, Place, UsageError, escape
+from fairevals.errors import InputError, Place, escape
 from fairevals.ids import Ids
 from fairevals.io.lines import encoding_problem
-from fairevals.io.streams import Source, too_large
+from fairevals.io.streams import Source
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -42,7 +41,7 @@ def table(
     `needed` columns once, and if `known` is given no columns but those. Lines that start with `#` may precede it.
     """
     what = f"a table with columns {', '.join(needed)}"
-    lines = _lines(source, what)
+    lines = text_lines(source, what)
     number, first = next(((n, line) for n, line in lines if not line.startswith("#")), (0, ""))
     place = Place(source.name, number)
     delimiter = "\t" if "\t" in first else ","
@@ -77,7 +76,7 @@ def table(
     return number, header, rows()
 
 
-def _lines(source: Source, expected: str) -> Iterator[tuple[int, str]]:
+def text_lines(source: Source, expected: str) -> Iterator[tuple[int, str]]:
     """The lines that are not blank, as text."""
     for number, line in source.lines():
         if line.strip():
@@ -97,7 +96,7 @@ def read_frame(source: Source, needed: Sequence[str]) -> tuple[pd.DataFrame, lis
     return frame, [line for line, _ in read]
 
 
-# Tables from pandas and pyarrow ------------------------------------------------------------------------------
+# Tables from pandas -----------------------------------------------------------------------------------------
 
 
 def check_columns(frame: pd.DataFrame, name: str, needed: Sequence[str], expected: str) -> None:
@@ -107,64 +106,20 @@ def check_columns(frame: pd.DataFrame, name: str, needed: Sequence[str], expecte
         raise InputError(Place(name), f"columns {found}", expected)
 
 
+def texts(column: pd.Series) -> list[str]:
+    """The values of a column as texts, empty where they are missing."""
+    pairs = zip(column.tolist(), column.isna().tolist(), strict=True)
+    return ["" if missing else str(value) for value, missing in pairs]
+
+
 def identifiers(frame: pd.DataFrame, column: str, name: str, lines: Sequence[int]) -> Ids:
     """A column of names as ids; an `InputError` if one is empty or has characters that are not text."""
-    missing = frame[column].isna().tolist()
-    texts = ["" if no else str(value) for value, no in zip(frame[column].tolist(), missing, strict=True)]
-    for line, text in zip(lines, texts, strict=True):
+    ids = texts(frame[column])
+    for line, text in zip(lines, ids, strict=True):
         if not text:
             raise InputError(Place(name, int(line)), f"an empty {column}", f"a {column}")
         # Half of a UTF-16 pair cannot be encoded.
         if "\0" in text or not (text.isascii() or text.encode(errors="replace").decode() == text):
             found = f"a {column} with an invalid character: {escape(ascii(text))}"
             raise InputError(Place(name, int(line)), found, "text")
-    return Ids.of(texts)
-
-
-def unreadable_table(name: str, error: Exception) -> InputError:
-    """What pandas or pyarrow say about a broken table, as an `InputError`."""
-    if isinstance(error, OSError) and error.strerror:
-        return InputError(Place(name), f"cannot be read ({error.strerror})")
-    first = str(error).strip().split("\n")[0]
-    return InputError(Place(name), f"not a readable table ({escape(first, 120)})")
-
-
-def arrow(part: str = "") -> Any:
-    """pyarrow, or a module of it such as ".parquet". It has no types."""
-    try:
-        return import_module(f"pyarrow{part}")
-    except ImportError:
-        raise UsageError("reading parquet needs: pip install 'fairevals[parquet]'") from None
-
-
-def check_parquet(what: Any, name: str, most: int) -> None:
-    """Raise if a parquet file has more than `most` bytes when unpacked, or columns of lists or tables.
-
-    A text that is repeated in a million rows takes a few bytes of the file; its sum over all rows is what counts.
-    """
-    pa, pc, pq = arrow(), arrow(".compute"), arrow(".parquet")
-    with pq.ParquetFile(what) as file:
-        metadata, schema = file.metadata, file.schema_arrow
-    for column in schema:
-        if pa.types.is_nested(column.type):
-            found = f"the column {escape(column.name)!r} of lists or tables"
-            raise InputError(Place(name), found, "texts and numbers")
-    stored = sum(metadata.row_group(group).total_byte_size for group in range(metadata.num_row_groups))
-    total = max(stored, 8 * metadata.num_rows * len(schema.names))
-    if total > most:
-        raise too_large(name, most)
-    if metadata.num_rows * stored <= most:  # even if every row had all of it
-        return
-    kinds = (pa.types.is_string, pa.types.is_large_string, pa.types.is_binary, pa.types.is_large_binary)
-    texts = [
-        column.name
-        for column in schema
-        if any(is_kind(getattr(column.type, "value_type", column.type)) for is_kind in kinds)
-    ]
-    with pq.ParquetFile(what, read_dictionary=texts) as file:
-        for batch in file.iter_batches(1 << 16, columns=texts) if texts else ():
-            for column in batch.columns:
-                lengths = pc.binary_length(column.dictionary)
-                total += pc.sum(lengths.take(column.indices)).as_py() or 0
-            if total > most:
-                raise too_large(name, most)
+    return Ids.of(ids)

@@ -1,7 +1,5 @@
 """The task file: TOML that names the qrels, the runs, the attributes and the conventions of a task."""
 
-from __future__ import annotations
-
 import os
 import re
 import sys
@@ -134,15 +132,16 @@ def read_runs_table(path: str | os.PathLike[str]) -> tuple[RunInfo, ...]:
     infos: dict[str, RunInfo] = {}
     for line, row in rows:
         cells = {column: cell for column, cell in zip(header, row, strict=True) if cell}
+        file = str(Path(source.name).parent / cells.get("file", ""))
+        problem = None
         if "file" not in cells or "\0" in cells["file"]:
-            raise InputError(Place(source.name, line), "an empty file", "the name of a run file")
-        if cells.get("status", "official") not in STATUSES:
-            found = f"status {escape(cells['status'])!r}"
-            raise InputError(Place(source.name, line), found, f"one of {', '.join(STATUSES)}")
-        file = str(Path(source.name).parent / cells["file"])
-        if os.path.normpath(file) in infos:
-            found = f"the file {escape(cells['file'])!r} a second time"
-            raise InputError(Place(source.name, line), found, "every file once")
+            problem = "an empty file", "the name of a run file"
+        elif cells.get("status", "official") not in STATUSES:
+            problem = f"status {escape(cells['status'])!r}", f"one of {', '.join(STATUSES)}"
+        elif os.path.normpath(file) in infos:
+            problem = f"the file {escape(cells['file'])!r} a second time", "every file once"
+        if problem:
+            raise InputError(Place(source.name, line), *problem)
         infos[os.path.normpath(file)] = RunInfo(**{**cells, "file": file})
     return tuple(infos.values())
 
@@ -302,9 +301,8 @@ class _Reader:
         return AttributeSpec(name, place=Place(self.name, self.line(*at)), **values)
 
     def attributes(self, given: Any) -> dict[str, AttributeSpec]:
-        if not isinstance(given, dict):
-            raise self.wrong(("attributes",), given, "a table, [attributes]")
-        return {name: self.attribute(name, value) for name, value in given.items()}
+        names = given if isinstance(given, dict) else ()
+        return self.section(given, ("attributes",), {name: partial(self.attribute, name) for name in names})
 
     def policy(self, given: Any) -> PolicySpec:
         checks: dict[str, Check] = {
@@ -335,9 +333,8 @@ def _parse(name: str, data: bytes) -> tuple[str, dict[str, Any]]:
             # The position is where the second value ends; its key is on that line or above.
             keys = re.findall(r"""(?m)^\s*([\w."'-]+)\s*=""", "\n".join(text.split("\n")[: place.line]))
             if keys:
-                raise InputError(
-                    place, f"the key {escape(keys[-1])!r} a second time", "every key once"
-                ) from None
+                found = f"the key {escape(keys[-1])!r} a second time"
+                raise InputError(place, found, "every key once") from None
         raise InputError(place, f"not TOML ({escape(str(error).split(' (at ')[0])})") from None
     except RecursionError:
         raise InputError(Place(name), "not TOML (nested too deeply)") from None

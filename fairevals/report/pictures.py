@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from fairevals.errors import escape
-from fairevals.io.names import safe_name
+from fairevals.io.folders import safe_name
 from fairevals.report import figures
 from fairevals.report.gather import Report
 from fairevals.report.groups import ATTENTION, Distribution
