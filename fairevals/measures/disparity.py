@@ -225,9 +225,6 @@ class DInd(ExposureMeasure):
 
     Two documents of equal merit form two pairs, one in each order. Undefined on a topic without two documents that
     have merit.
-
-    >>> str(DInd(merit="square", cutoff=10))
-    "D_ind(merit='square')@10"
     """
 
     name = "D_ind"
@@ -250,9 +247,6 @@ class DCross(ExposureMeasure):
     """How far exposures are from being proportional to merits, smoothly.
 
     The documents are the candidates. Defined where merits are 0, undefined on a topic with fewer than two candidates.
-
-    >>> str(DCross(cutoff=10))
-    'D_cross@10'
     """
 
     name = "D_cross"
@@ -283,9 +277,6 @@ class DGroup(ExposureMeasure):
     A pair of groups counts once; where their mean merits are equal, the larger of the two violations counts. Means
     are over the candidates. Undefined on a topic where fewer than two groups have candidates with merit, or to
     which the attribute does not apply.
-
-    >>> str(DGroup(attr="SEX", pairs="max"))
-    "D_group(attr='SEX',pairs='max')"
     """
 
     name = "D_group"

@@ -70,9 +70,6 @@ class GF(RankingMeasure):
     0 where nothing relevant is ranked, as for ERR. Under `unmapped = "skip"` users who stop before the first document
     with a membership are left out. Undefined on a topic to which the attribute does not apply, and for a ranking with
     relevant documents none of which, nor any other, has a membership.
-
-    >>> str(GF(attr="HINDEX", div="NMD", cutoff=20))
-    "GF(attr='HINDEX',div='NMD')@20"
     """
 
     name = "GF"
