@@ -94,7 +94,8 @@ class Ids:
     def _joined(self) -> bytes:
         shift = self.start - (np.cumsum(self.length) - self.length)
         source = np.repeat(shift, self.length) + np.arange(self.length.sum())
-        return self.buffer[source].tobytes()
+        joined: bytes = self.buffer[source].tobytes()
+        return joined
 
     def text(self, row: int) -> str:
         """One id as a string."""
