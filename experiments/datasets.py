@@ -95,7 +95,7 @@ def german_credit(
 
     A query draws people without replacement; those who are not a good risk have four times the weight (Singh &
     Joachims 2019, appendix B.2, and their published data). A query has about three women, so about one in ten of
-    the queries on which D_group is defined has two groups of exactly equal merit. There the setting `ties` matters.
+    the queries on which D_group is defined has two groups of exactly equal merit. There D_group's `ties` matters.
     """
     return credit_queries(*read_german(path), seed, queries, documents)
 

@@ -51,7 +51,7 @@ def series(quick: bool) -> tuple[Series, ...]:
             "Fair-PG-Rank, exact, relative features",
             "fair-pg-rank",
             whole,
-            {**recipe, "relative": True},
+            {**recipe, "center_by_group": True},
         ),
         Series(
             "reinforce",
@@ -170,7 +170,8 @@ def train_series(job: GermanJob) -> SeriesPolicy:
     """Train one policy and measure it."""
     one = series(job.quick)[job.series]
     train, test = credit_queries(*job.people, job.seed, job.queries)
-    options = {"lambdas": [job.lam], "seeds": [job.seed], "ties": job.ties, **one.training}
+    disparity = f"D_group(attr='group',ties={job.ties!r})"
+    options = {"lambdas": [job.lam], "seeds": [job.seed], "disparity": disparity, **one.training}
     (policy,) = sweep(one.method, train, **options)
     return SeriesPolicy(one.name, job.ties, job.lam, job.seed, measure_policy(policy, test), job.chance)
 

@@ -11,19 +11,19 @@ from dataclasses import dataclass
 import numpy as np
 
 from fairevals.attention import parse_attention
-from fairevals.collection import AttributeView, Exposed
+from fairevals.collection import Exposed
 from fairevals.evaluation import Plan, load_collection, score
 from fairevals.measures import parse_measure
 from fairevals.measures.base import ExposureMeasure, LinearMeasure
 from fairevals.measures.disparity import TIE, group_means
 from fairevals.policy.plackett_luce import PlackettLuce
 from fairevals.training import Dataset, Settings, Standardiser, TrainedPolicy, make_model
-from fairevals.training.data import no_groups
+from fairevals.training.data import groups_needed
 from fairevals.typing import Floats
 
 NDCG = "nDCG(dcg='exp-log2')"
 """Over the whole list with gain 2^g − 1, as in the papers."""
-D_GROUP, D_GROUP_PUBLISHED = "D_group(attr='GROUP')", "D_group(attr='GROUP',ties='first')"
+D_GROUP, D_GROUP_PUBLISHED = "D_group(attr='group')", "D_group(attr='group',ties='first')"
 
 
 @dataclass(frozen=True)
@@ -63,7 +63,7 @@ def _values(name: str, view: Exposed) -> Floats:
 
 def exposures(policy: TrainedPolicy, data: Dataset) -> Floats:
     """Expected exposure (topics, documents) under a policy, exactly; all topics must have equally many documents."""
-    shape = data.block(range(len(data))).grades.shape
+    shape = len(data), int(data.lengths[0])
     if policy.is_mixture:
         attention = parse_attention("log2").weights(shape[1])
         return np.stack([P @ attention for P in policy.programmes(data)])
@@ -71,27 +71,10 @@ def exposures(policy: TrainedPolicy, data: Dataset) -> Floats:
 
 
 def _view(exposure: Floats, data: Dataset) -> Exposed:
-    block = data.block(range(len(data)))
-    if block.membership is None:
-        raise no_groups("D_group")
-    groups = len(data.groups)
-    attribute = AttributeView(
-        groups=data.groups,
-        ordinal=False,
-        membership=block.membership,
-        target=np.full((len(data), groups), 1 / groups),
-        applies=np.ones(len(data), dtype=bool),
-    )
-    return Exposed(
-        grades=block.grades,
-        present=block.present,
-        ideal=-np.sort(-block.grades, axis=1),
-        max_grade=block.max_grade,
-        attributes={"GROUP": attribute},
-        exposure=exposure,
-        candidates=block.present,
-        judged=block.present,
-    )
+    batch = data.batch(range(len(data)))
+    if batch.membership is None:
+        raise groups_needed("D_group")
+    return batch.exposed(exposure)
 
 
 def random_order(data: Dataset) -> TrainedPolicy:
@@ -99,13 +82,13 @@ def random_order(data: Dataset) -> TrainedPolicy:
     width = data.features.shape[1]
     model = make_model("linear", width)
     model.parameters["theta"][:] = 0.0
-    return TrainedPolicy(Settings.for_method("pg-rank"), model, Standardiser.none(width))
+    return TrainedPolicy(Settings.for_method("pg-rank"), model, Standardiser.identity(width))
 
 
 def tied_queries(data: Dataset) -> tuple[int, int, int]:
     """Queries whose two groups have the same mean merit, queries on which D_group is defined, and all queries."""
-    view = _view(np.zeros(data.block(range(len(data))).grades.shape), data)
-    merit = np.nan_to_num(group_means(view.grades, view.attribute("GROUP").membership))
+    view = _view(np.zeros((len(data), int(data.lengths[0]))), data)
+    merit = np.nan_to_num(group_means(view.grades, view.attribute("group").membership))
     defined = (merit > 0).all(axis=1)
     same = np.abs(merit[:, 0] - merit[:, 1]) <= TIE * merit.max(axis=1)
     return int(np.count_nonzero(defined & same)), int(np.count_nonzero(defined)), len(data)

@@ -34,7 +34,7 @@ from fairevals.training import Dataset, Epoch, Settings, Standardiser, train_pol
 
 GAMMAS = (0.25, 0.5, 0.75, 1.0)
 """The paper's choices of γ, the weight of the reward beside the cross entropy."""
-SHOWN = ("epochs", "lr", "samples", "most", "epsilon", "dropout", "weight_decay", "beta1", "patience")
+SHOWN = ("epochs", "lr", "samples", "max_drawn", "epsilon", "dropout", "weight_decay", "beta1", "patience")
 """Settings that the page names."""
 
 
@@ -59,7 +59,7 @@ def run(files: Sequence[str], budget: Budget) -> Reproduction:
     every = [result for result in results if isinstance(result, ScoredPolicy)]
     scored = chosen(every)
     compared = [compare(scored, baseline, name) for baseline in BASELINES for name in MEASURES]
-    gammas = ", ".join(f"{one.hybrid:g} (seed {one.seed})" for one in scored if one.method == OURS)
+    gammas = ", ".join(f"{one.reward_weight:g} (seed {one.seed})" for one in scored if one.method == OURS)
     shared = Settings.for_method(OURS, **training).record()
     return Reproduction(
         name="bandit-rank-rewards",
@@ -135,9 +135,11 @@ def make_jobs(
     for seed in seeds:
         common = {**training, "seed": seed}
         for name in rewards:
-            settings = Settings.for_method(OURS, reward=REWARDS[name], hybrid=1.0, **common)
+            settings = Settings.for_method(OURS, reward=REWARDS[name], reward_weight=1.0, **common)
             along.append(RewardsJob(splits, settings, name))
-        table += [RewardsJob(splits, Settings.for_method(OURS, hybrid=gamma, **common)) for gamma in gammas]
+        table += [
+            RewardsJob(splits, Settings.for_method(OURS, reward_weight=gamma, **common)) for gamma in gammas
+        ]
         table.append(RewardsJob(splits, Settings.for_method("listnet", seed=seed)))
     return along, table
 
@@ -152,7 +154,7 @@ def scored_at_best(job: RewardsJob) -> ScoredPolicy:
     policy = train_policy(job.settings, job.splits["train"], job.splits["valid"])
     values = measure_by_topic(policy.predict(job.splits["test"]), job.splits["test"])
     valid = max((valid or 0.0 for _, _, valid, _ in policy.curve), default=0.0)
-    return ScoredPolicy(job.settings.method, job.settings.seed, job.settings.hybrid, valid, values)
+    return ScoredPolicy(job.settings.method, job.settings.seed, job.settings.reward_weight, valid, values)
 
 
 def along_epochs(job: RewardsJob) -> list[EpochValue]:

@@ -86,7 +86,7 @@ def _of_rewards(curves: Sequence[EpochValue]) -> list[Claim]:
 def _of_gamma(scored: Sequence[ScoredPolicy]) -> list[Claim]:
     best, alone = [], []
     for seed in dict.fromkeys(one.seed for one in scored if one.method == OURS):
-        valid = {one.hybrid: one.valid for one in scored if (one.method, one.seed) == (OURS, seed)}
+        valid = {one.reward_weight: one.valid for one in scored if (one.method, one.seed) == (OURS, seed)}
         if {0.5, 1.0} <= set(valid):
             text = ", ".join(f"γ = {gamma:g}: {value:.4f}" for gamma, value in valid.items())
             best.append(Finding(f"seed {seed}", text, valid[0.5] == max(valid.values())))

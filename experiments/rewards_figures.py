@@ -129,7 +129,8 @@ def _along(curves: Sequence[EpochValue], reward: str, measure: str) -> list[tupl
 
 
 def _formula(name: str) -> str:
-    text = REWARDS[name].replace("0.3333*", "⅓·").replace("0.5*", "½·").replace("+", " + ")
+    text = REWARDS[name].replace("(dcg='exp-log2')", "")
+    text = text.replace("0.3333*", "⅓·").replace("0.5*", "½·").replace("+", " + ")
     return f"{name} = {text}"
 
 

@@ -16,10 +16,10 @@ from fairevals.typing import Floats
 REWARDS = {
     "R1": "AP",
     "R2": "RR",
-    "R3": "nDCG@10",
-    "R4": "0.5*AP+0.5*nDCG@10",
+    "R3": "nDCG(dcg='exp-log2')@10",
+    "R4": "0.5*AP+0.5*nDCG(dcg='exp-log2')@10",
     "R5": "0.5*AP+0.5*RR",
-    "R6": "0.3333*AP+0.3333*RR+0.3333*nDCG@10",
+    "R6": "0.3333*AP+0.3333*RR+0.3333*nDCG(dcg='exp-log2')@10",
 }
 """Three measures alone, three together; R4 is read as the paper's equation 11, R5 as its equation 10."""
 ALONG = ("MAP", "nDCG@10")
@@ -45,7 +45,7 @@ class ScoredPolicy:
 
     method: str
     seed: int
-    hybrid: float
+    reward_weight: float
     """BanditRank's γ."""
     valid: float
     values: Mapping[str, Floats]

@@ -130,7 +130,7 @@ def trained(job: SimulatedJob) -> CurvePoint:
 
 def plane(data: Dataset, points: Sequence[CurvePoint], size: int) -> tuple[Floats, Floats, Floats]:
     """An axis of θ, and nDCG and D_group on the grid (θ2, θ1) that it spans; the grid includes all learned models."""
-    block = data.block(range(len(data)))
+    features = data.batch(range(len(data))).features
     widest = max(
         (abs(value) for p in points if p.method == FAIR for value in (p.theta1, p.theta2)), default=1.0
     )
@@ -138,7 +138,7 @@ def plane(data: Dataset, points: Sequence[CurvePoint], size: int) -> tuple[Float
     ndcg, disparity = np.empty((size, size)), np.empty((size, size))
     for j, y in enumerate(axis):
         for i, x in enumerate(axis):
-            exposure = PlackettLuce(block.features @ np.array([x, y])).exposure("log2").value
+            exposure = PlackettLuce(features @ np.array([x, y])).exposure("log2").value
             outcome = measure_exposure(exposure, data)
             ndcg[j, i], disparity[j, i] = outcome.ndcg, outcome.package
     return axis, ndcg, disparity

@@ -335,7 +335,7 @@ class TestHelp:
 
     def test_qrels_can_be_repeated(self):
         parse = make_parser("score").parse_args
-        assert parse(["--qrels", "a", "x.run"]).qrels == "a"
+        assert parse(["--qrels", "a", "x.run"]).qrels == ["a"]
         assert parse(["--qrels", "a", "--qrels", "b", "--qrels", "c", "x.run"]).qrels == ["a", "b", "c"]
 
     def test_the_program(self, fairevals):

@@ -233,9 +233,8 @@ def test_a_sum_has_the_standard_error_of_a_sum():
     total = COUNTS.mean(0, 0)
     assert (total.value, total.se, total.topics, total.undefined) == (3.0, pytest.approx(0.5), 2, 1)
     assert COUNTS.mean(1, 0).value == 24.0
-    interval = mean_interval(COUNTS, 1, 0)
+    interval, _ = mean_interval(COUNTS, 1, 0)
     half = 4.302652729911275  # t quantile with 2 degrees of freedom, times 3 topics, times 1/√3
-    assert interval.value == 24.0
     assert (interval.low, interval.high) == pytest.approx((24 - half * 3**0.5, 24 + half * 3**0.5))
 
 

@@ -9,7 +9,6 @@ import re
 import shutil
 import subprocess
 import sys
-import textwrap
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -100,16 +99,6 @@ def test_other_python_code_at_least_compiles():
             r"^```python\n(.*?)^```$", (DOCS / page).read_text(encoding="utf-8"), re.S | re.M
         ):
             compile(block, page, "exec")
-
-
-def test_the_torch_adapter_is_the_one_that_is_tested():
-    """`tests/test_training_torch.py` runs the one in the module's docstring, where PyTorch is installed."""
-    from fairevals.training import models
-
-    tested = textwrap.dedent(models.__doc__.split("::\n", 1)[1])
-    page = (DOCS / "training.md").read_text(encoding="utf-8")
-    (shown,) = re.findall(r"^```python\n(.*?)^```$", page, re.S | re.M)
-    assert [line for line in shown.splitlines() if line] == [line for line in tested.splitlines() if line]
 
 
 def test_the_page_of_measures_is_what_the_declarations_say():

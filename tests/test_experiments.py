@@ -312,7 +312,7 @@ def test_the_two_ways_of_counting() -> None:
     data = Dataset.of(features, [[1, 1], [1, 1], [1, 0]], [[0, 1]] * 3, ("men", "women"))
     model = make_model("linear", 1)
     model.parameters["theta"][:] = np.log(3.0)
-    policy = TrainedPolicy(Settings.for_method("pg-rank"), model, Standardiser.none(1))
+    policy = TrainedPolicy(Settings.for_method("pg-rank"), model, Standardiser.identity(1))
     gap = (0.75 - 0.25) * (1 - 1 / np.log2(3))  # the better features lead three times in four
     outcome = measure_policy(policy, data)
     assert outcome.package == pytest.approx(gap)  # both queries count, the third is undefined

@@ -152,13 +152,13 @@ def test_negative_grades_count_as_nothing(tmp_path):
 
 def test_blocks_are_padded_or_views():
     data = Dataset.of([[[1.0], [2.0]], [[3.0], [4.0]], [[5.0]]], [[1, 0], [0, 2], [3]], [[0, 1], [1, 1], [0]])
-    same = data.block([0, 1])
+    same = data.batch([0, 1])
     assert np.shares_memory(same.features, data.features)
-    mixed = data.block([2, 0])
+    mixed = data.batch([2, 0])
     assert mixed.features[..., 0].tolist() == [[5, 0], [1, 2]]
     assert mixed.present.tolist() == [[True, False], [True, True]]
     assert mixed.membership[0].tolist() == [[1, 0], [0, 0]]
-    seen = np.concatenate([topics for topics, _ in data.blocks()])
+    seen = np.concatenate([topics for topics, _ in data.batches()])
     assert sorted(seen.tolist()) == [0, 1, 2]
     assert data.split([2, 0]).topics == ["q3", "q1"]
     assert data.with_features(3).features.shape == (5, 3)
@@ -193,16 +193,16 @@ def test_standardisation_is_that_of_the_training_data():
     rng = np.random.default_rng(0)
     train = Dataset.of([rng.normal(5, 3, (50, 2))], [[0] * 50])
     fitted = Standardiser.fit(train)
-    there = fitted.apply(train).features
+    there = fitted(train.features)
     np.testing.assert_allclose(there.mean(axis=0), 0, atol=1e-12)
     np.testing.assert_allclose(there.std(axis=0), 1)
     other = Dataset.of([[[5.0, 5.0]]], [[0]])
-    np.testing.assert_allclose(fitted.apply(other).features, [(5 - fitted.mean) * fitted.scale])
+    np.testing.assert_allclose(fitted(other.features), [(5 - fitted.mean) * fitted.scale])
 
 
 @given(st.integers(0, 10**6), st.booleans())
 @settings(max_examples=30, deadline=None)
-def test_features_relative_to_groups(seed, soft):
+def test_features_centered_by_group(seed, soft):
     """Against a loop over documents; the mean of hard groups is 0 in every topic, whatever is added to a group."""
     rng = np.random.default_rng(seed)
     lengths = rng.integers(1, 7, 3)
@@ -211,9 +211,9 @@ def test_features_relative_to_groups(seed, soft):
         rng.dirichlet(np.ones(3), lengths.sum()) if soft else np.eye(3)[rng.integers(0, 3, lengths.sum())]
     )
     membership[rng.random(len(membership)) < 0.2] = 0.0  # of no known group
-    data = data.with_groups(("a", "b", "c"), membership)
+    data = replace(data, groups=("a", "b", "c"), membership=membership)
     known = np.column_stack([membership, 1 - membership.sum(axis=1)])
-    found = data.relative_to_groups().features
+    found = data.centered_by_group().features
     for start, stop in itertools.pairwise(data.starts.tolist()):
         for d in range(start, stop):
             expected = data.features[d].copy()
@@ -225,9 +225,9 @@ def test_features_relative_to_groups(seed, soft):
             np.testing.assert_allclose(found[d], expected, atol=1e-9)
     if not soft:
         shifted = replace(data, features=data.features + 5.0 * known[:, :1])
-        np.testing.assert_allclose(shifted.relative_to_groups().features, found, atol=1e-9)
+        np.testing.assert_allclose(shifted.centered_by_group().features, found, atol=1e-9)
 
 
-def test_features_relative_to_groups_need_groups():
-    with pytest.raises(UsageError, match="need groups"):
-        Dataset.of([[[1.0]]], [[1]]).relative_to_groups()
+def test_features_centered_by_group_need_groups():
+    with pytest.raises(UsageError, match="needs groups"):
+        Dataset.of([[[1.0]]], [[1]]).centered_by_group()

@@ -317,27 +317,28 @@ def test_sampling_error_is_shown_separately_with_a_warning(sample, tmp_path):
     assert "Sampling error" not in text and "MC ±" not in text
 
 
-SUMMARY_HEAD = "policy,lambda,seed,split,measure,value,se\n"
+SUMMARY_HEAD = "policy,method,lambda,seed,split,measure,value,se\n"
 
 
 def write_summary(folder: Path) -> None:
     folder.mkdir()
     lines = []
+    ndcg, d_group = "nDCG(dcg='exp-log2')", "D_group(attr='group')"
+
+    def row(policy, method, lam, seed, split, measure, value, se=""):
+        lines.append(f"{policy},{method},{lam},{seed},{split},{measure},{value},{se}\n")
+
     for split in ("train", "valid", "test"):
         for seed in (0, 1, 2):
             for lam in (0, 1, 10):
-                name = f"fair-pg-rank-lambda{lam}-seed{seed}"
-                lines.append(
-                    f"{name},{lam},{seed},{split},nDCG(dcg='exp-log2'),{0.9 - 0.01 * lam + 0.001 * seed},\n"
-                )
-                lines.append(f"{name},{lam},{seed},{split},ERR,{0.5 - 0.01 * lam},0.001\n")
-                lines.append(f"{name},{lam},{seed},{split},D_group,{0.02 / (1 + lam)},\n")
-        lines.append(
-            f"ridge-seed0,0,0,{split},nDCG(dcg='exp-log2'),0.85,\nridge-seed0,0,0,{split},D_group,,\n"
-        )
-        lines.append(
-            f"<img/src=x>,0,0,{split},nDCG(dcg='exp-log2'),0.8,\n<img/src=x>,0,0,{split},D_group,0.01,\n"
-        )
+                at = f"fair-pg-rank-lambda{lam}-seed{seed}", "fair-pg-rank", lam, seed, split
+                row(*at, ndcg, 0.9 - 0.01 * lam + 0.001 * seed)
+                row(*at, "ERR", 0.5 - 0.01 * lam, 0.001)
+                row(*at, d_group, 0.02 / (1 + lam))
+        row("ridge-seed0", "ridge", 0, 0, split, ndcg, 0.85)
+        row("ridge-seed0", "ridge", 0, 0, split, d_group, "")
+        row("<img/src=x>", "mine", 0, 0, split, ndcg, 0.8)
+        row("<img/src=x>", "mine", 0, 0, split, d_group, 0.01)
     (folder / "summary.csv").write_text(SUMMARY_HEAD + "".join(lines))
 
 
@@ -359,22 +360,22 @@ def test_trained_policies_have_their_section(sample, tmp_path):
 def test_a_summary_is_averaged_over_seeds(tmp_path):
     write_summary(tmp_path / "trained")
     summary = read_summaries([tmp_path / "trained"])
-    assert summary.utility == "nDCG(dcg='exp-log2')" and summary.disparity == "D_group"
+    assert summary.utility == "nDCG(dcg='exp-log2')" and summary.disparity == "D_group(attr='group')"
     assert summary.splits == ("train", "valid", "test") and summary.shown_splits == ("train", "test")
     assert summary.swept == ("fair-pg-rank",)
     first = summary.of("fair-pg-rank", "test", summary.utility)[0]
     assert (first.lam, first.seeds) == (0, 3)
     assert first.mean == pytest.approx(0.901) and first.deviation == pytest.approx(0.001)
-    assert math.isnan(summary.of("ridge", "test", "D_group")[0].mean)
+    assert math.isnan(summary.of("ridge", "test", "D_group(attr='group')")[0].mean)
 
 
 @pytest.mark.parametrize(
     ("text", "message"),
     [
         ("a,b\n", "summary.csv:1: columns a,b"),
-        (SUMMARY_HEAD + "p,0,0,test,ERR,much,\n", "summary.csv:2: 'much'; expected a finite number"),
-        (SUMMARY_HEAD + "p,0,0,test,ERR,inf,\n", "summary.csv:2"),
-        (SUMMARY_HEAD + "p,0,0\n", "summary.csv:2: 3 columns; expected 7"),
+        (SUMMARY_HEAD + "p,m,0,0,test,ERR,much,\n", "summary.csv:2: 'much'; expected a finite number"),
+        (SUMMARY_HEAD + "p,m,0,0,test,ERR,inf,\n", "summary.csv:2"),
+        (SUMMARY_HEAD + "p,m,0,0\n", "summary.csv:2: 4 columns; expected 8"),
         (None, "cannot be read"),
     ],
 )

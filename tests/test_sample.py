@@ -138,6 +138,7 @@ def test_only_the_named_files_are_left(folder: Path) -> None:
         "qrels/sample.letor",
         "qrels/sample.groups.csv",
         "qrels/topics.tsv",
+        "qrels/runs.csv",
         "qrels/task.toml",
     }
 
@@ -152,7 +153,7 @@ def test_writing_again_over_the_files_changes_nothing(tmp_path: Path, folder: Pa
 def test_another_seed_gives_other_files(folder: Path, other: Path) -> None:
     ours, theirs = files_below(folder), files_below(other)
     same = {name for name in ours if ours[name] == theirs[name]}
-    assert same == {"qrels/task.toml", "qrels/topics.tsv"}
+    assert same == {"qrels/runs.csv", "qrels/task.toml", "qrels/topics.tsv"}
 
 
 def test_the_files_are_small_and_plain(folder: Path) -> None:

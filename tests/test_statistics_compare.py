@@ -17,6 +17,7 @@ from fairevals.cli.compare import summary_table
 from fairevals.errors import UsageError
 from fairevals.evaluation.scores import Scores
 from fairevals.measures import Measure
+from fairevals.report.gather import drivers
 from fairevals.statistics import (
     bootstrap_interval,
     bootstrap_test,
@@ -48,9 +49,9 @@ def test_pairs_go_by_direction(measure, differences, gains):
     assert result.undefined == ("t3", "t4", "t5")
     turned = pair(make_scores([[run], [base]], (measure,)), 0, "b", "a")
     assert turned.difference == -result.difference
-    driving = result.driving()
-    assert [topic for topic, _ in driving] == ["t0", "t1"]
-    assert driving[0][1] == pytest.approx(gains[0])
+    driving = drivers(result)
+    assert [row["topic"] for row in driving] == ["t0", "t1"]
+    assert driving[0]["gain"] == pytest.approx(gains[0])
 
 
 def test_names_that_are_not_there():

@@ -14,7 +14,6 @@ from statsmodels.stats.weightstats import DescrStatsW
 from fairevals.statistics import (
     bootstrap_interval,
     bootstrap_test,
-    intervals,
     mean_interval,
     pair,
     pairing,
@@ -73,12 +72,10 @@ def test_a_bootstrap_of_two_topics_stays_between_them():
 
 def test_mean_interval_is_for_the_mean_of_the_leaderboard():
     scores = make_scores([[[0.1, np.nan, 0.5, 0.3]]])
-    result = mean_interval(scores, "a", str(UP))
-    expected = scores.mean(0, 0)
-    assert (result.value, result.topics) == (expected.value, expected.topics)
-    assert result.undefined == ("t1",)
-    assert result.low < result.value < result.high
-    assert result.low == t_interval(np.array([0.1, 0.5, 0.3])).low
+    interval, spread = mean_interval(scores, "a", str(UP))
+    assert interval.low < scores.mean(0, 0).value < interval.high
+    assert interval == t_interval(np.array([0.1, 0.5, 0.3]))
+    assert spread.total == pytest.approx(0.2 / math.sqrt(3))
 
 
 def test_resampling_does_not_depend_on_batches(monkeypatch):
@@ -104,8 +101,7 @@ def test_resampling_does_not_depend_on_batches(monkeypatch):
         )
 
     whole = everything()
-    for module in (pairing, intervals):
-        monkeypatch.setattr(module, "BATCH_CELLS", 100)
+    monkeypatch.setattr(pairing, "BATCH_CELLS", 100)
     assert everything() == whole
 
 
@@ -134,7 +130,7 @@ def test_sampling_error_of_a_difference_has_that_of_both_runs():
     se = np.array([[[0.03, 0.03, 0.03, 0.03]], [[np.nan, np.nan, 0.04, 0.04]]])
     result = pair(make_scores(values, se=se), 0, "a", "b").spread
     assert result.sampling == pytest.approx(math.sqrt(4 * 0.03**2 + 2 * 0.04**2) / 4)
-    assert mean_interval(make_scores(values, se=se), 0, 0).spread.sampling == pytest.approx(
+    assert mean_interval(make_scores(values, se=se), 0, 0)[1].sampling == pytest.approx(
         make_scores(values, se=se).mean(0, 0).se
     )
 

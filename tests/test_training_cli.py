@@ -11,10 +11,18 @@ import numpy as np
 import pytest
 
 from fairevals.cli import predict, train
-from fairevals.cli.main import COMMANDS, make_parser
+from fairevals.cli.main import COMMANDS, main, make_parser
 from fairevals.errors import InputError, InputWarning, UsageError
 from fairevals.report.training import learning_figure
-from fairevals.training import Settings, Standardiser, TrainedPolicy, make_model
+from fairevals.training import (
+    Dataset,
+    Settings,
+    Standardiser,
+    TrainedPolicy,
+    make_model,
+    sweep,
+    write_results,
+)
 
 
 def call(module, *words):
@@ -58,7 +66,8 @@ def test_train_writes_what_it_says_and_predict_repeats_it(files, capsys):
     printed = capsys.readouterr().out
     assert "fair-pg-rank-lambda2-seed1" in printed and "D_group" in printed
     rows = summary(out)
-    assert list(rows[0]) == ["policy", "lambda", "seed", "split", "measure", "value", "se", "undefined"]
+    header = "policy,method,lambda,seed,split,measure,value,se,undefined"
+    assert list(rows[0]) == header.split(",") and {row["method"] for row in rows} == {"fair-pg-rank"}
     assert {row["split"] for row in rows} == {"train", "valid", "test"}
     assert {row["lambda"] for row in rows} == {"0", "2"} and {row["seed"] for row in rows} == {"0", "1"}
     assert all(
@@ -110,8 +119,9 @@ def test_the_table_is_what_the_summary_says(files, capsys):
     printed = capsys.readouterr()
     head, rule, *lines = printed.out.splitlines()
     assert head.split("  ")[0] == "policy (test)" and set(rule) == {"─"}
-    measures = [f"nDCG(dcg='exp-log2'){cut}" for cut in ("", "@10")] + ["ERR", "D_ind", "D_group"]
-    arrows = "↑↑↑↓↓"
+    measures = [f"nDCG(dcg='exp-log2'){cut}" for cut in ("", "@10")]
+    measures += ["ERR", "D_ind", "D_group(attr='group')", "D_cross", "EE_L"]
+    arrows = "↑↑↑↓↓↓↓"
     assert head.split()[2:] == [word for pair in zip(measures, arrows, strict=True) for word in pair]
     rows = [row for row in summary(out) if row["split"] == "test"]
     # The order of the sweep, not of merit.
@@ -125,14 +135,14 @@ def test_the_table_is_what_the_summary_says(files, capsys):
             assert value == f"{float(row['value']):.4f}"
             assert se == (f"{float(row['se']):.4f}" if row["se"] else "")
             assert bool(star) == (value == best)
-    assert "D_group is over the groups of" in printed.err and "groups.csv: a, b\n" in printed.err
+    assert "the attribute group is that of" in printed.err and "groups.csv: a, b\n" in printed.err
 
 
 def test_the_table_names_the_feature_of_the_groups_and_marks_no_lone_policy(files, capsys):
     words = ("--train", files / "train.letor", "--eval-samples", "5")
     call(train, "lp", *words, "--group-feature", "3", "-o", files / "lp")
     printed = capsys.readouterr()
-    assert "D_group is over the groups of feature 3: 0, 1\n" in printed.err
+    assert "the attribute group is that of feature 3: 0, 1\n" in printed.err
     assert "*" not in printed.out and "±" not in printed.out
     call(train, "ridge", *words, "-o", files / "ridge")
     printed = capsys.readouterr()
@@ -236,21 +246,22 @@ def test_help():
         assert "example:" in make_parser(name).format_help()
 
 
-def test_topics_left_out_are_counted(files, capsys):
+def test_undefined_topics_are_counted(files, capsys):
     """A topic without a relevant document has no nDCG, one with a single group no D_group, and the reader is told."""
     with (files / "test.letor").open("a") as file:
         file.write("0 qid:none 1:1 2:0 3:0 # n1\n0 qid:none 1:0 2:0 3:1 # n2\n")
         file.write("1 qid:single 1:1 2:0 3:0 # s1\n1 qid:single 1:0 2:0 3:0 # s2\n")
     options = ("--train", files / "train.letor", "--group-feature", 3, "-o")
     call(train, "ridge", *options, files / "out", "--test", files / "test.letor")
-    left_out = {
+    undefined = {
         row["measure"]: int(row["undefined"]) for row in summary(files / "out") if row["split"] == "test"
     }
     told = capsys.readouterr().err
-    assert left_out["ERR"] == 0 and "ERR: left out" not in told
-    assert left_out["nDCG(dcg='exp-log2')"] >= 1
-    assert left_out["D_group"] >= 2 and left_out["D_ind"] >= 1
-    assert f"D_group: left out as undefined: {left_out['D_group']} topics of 7" in told
+    assert undefined["ERR"] == 0 and "ERR is undefined" not in told
+    assert undefined["nDCG(dcg='exp-log2')"] >= 1
+    d_group = undefined["D_group(attr='group')"]
+    assert d_group >= 2 and undefined["D_ind"] >= 1
+    assert f"D_group(attr='group') is undefined on {d_group} of 7 topics" in told
 
 
 def test_learning_curves_are_drawn(files):
@@ -285,7 +296,7 @@ def test_learning_curves_are_drawn(files):
 def test_learning_curves_show_the_best_epoch():
     curve = ((0, float("nan"), 0.2, True), (1, -0.3, 0.6, True), (2, -0.4, 0.5, False))
     policies = [
-        TrainedPolicy(chosen, make_model("linear", 1), Standardiser.none(1), (), curve)
+        TrainedPolicy(chosen, make_model("linear", 1), Standardiser.identity(1), (), curve)
         for lam in (0.0, 2.0)
         for chosen in (Settings.for_method("fair-pg-rank", lam=lam, seed=seed) for seed in (0, 1))
     ]
@@ -299,3 +310,103 @@ def test_learning_curves_show_the_best_epoch():
     unvalidated = [replace(policies[0], curve=tuple((e, v, None, True) for e, v, _, _ in curve))]
     assert len(learning_figure(unvalidated).axes) == 1
     assert learning_figure([replace(policies[0], curve=())]) is None
+
+
+@pytest.fixture
+def graded(tmp_path):
+    """Training grades up to 4 and test grades up to 2, with soft groups, and documents of no known group."""
+    rng = np.random.default_rng(3)
+    groups = ["topic,doc,group,weight"]
+    for split, topics, highest in (("train", 10, 4), ("valid", 4, 3), ("test", 6, 2)):
+        lines = []
+        for t in range(topics):
+            for d in range(int(rng.integers(5, 14))):
+                x = rng.normal(size=2)
+                grade = int(np.clip(np.round(x[0] + highest / 2), 0, highest))
+                topic, doc = f"{split}{t}", f"d{d}"
+                lines.append(f"{grade} qid:{topic} 1:{x[0]:.4f} 2:{x[1]:.4f} # {doc}\n")
+                if rng.random() < 0.9:
+                    shares = rng.dirichlet(np.ones(3))
+                    groups += [
+                        f"{topic},{doc},{g},{w!r}" for g, w in zip("abc", shares.tolist(), strict=True)
+                    ]
+        (tmp_path / f"{split}.letor").write_text("".join(lines))
+    (tmp_path / "groups.csv").write_text("\n".join(groups))
+    return tmp_path
+
+
+def scored(capsys, *words):
+    """What `fairevals score` prints for all topics: {measure: (value, se)} as text."""
+    assert main(["score", "--format", "csv", *map(str, words)]) == 0
+    rows = csv.DictReader(capsys.readouterr().out.splitlines())
+    return {row["measure"]: (row["value"], row["se"]) for row in rows if row["topic"] == "all"}
+
+
+@pytest.mark.filterwarnings("ignore:.*have no group")
+@pytest.mark.parametrize("method", ["fair-pg-rank", "bandit-rank", "lp"])
+def test_train_and_score_give_the_same_numbers_bit_for_bit(graded, capsys, method):
+    out = graded / "out"
+    splits = [word for s in ("train", "valid", "test") for word in (f"--{s}", graded / f"{s}.letor")]
+    options = ["--groups", graded / "groups.csv", "--epochs", "2", "--eval-samples", "50"]
+    call(train, method, *splits, *options, "-o", out)
+    capsys.readouterr()
+    rows = summary(out)
+    policies = {row["policy"].removesuffix(".greedy") for row in rows}
+    readings = {"": "samples"} if method == "lp" else {"": "pl", ".greedy": "ranking"}
+    (policy,) = policies
+    assert {row["policy"] for row in rows} == {policy + ending for ending in readings}
+    for split in ("valid", "test"):
+        for ending, kind in readings.items():
+            own = [row for row in rows if (row["policy"], row["split"]) == (policy + ending, split)]
+            expected = {row["measure"]: (row["value"], row["se"]) for row in own}
+            run, how = out / policy / f"{split}.run", ("--policy", kind, "--samples", "50")
+            plain = [m for m in expected if "D_group" not in m]
+            asked = [word for measure in plain for word in ("-m", measure)]
+            assert scored(capsys, "--qrels", out / f"{split}.qrels", run, *how, *asked) == {
+                measure: expected[measure] for measure in plain
+            }
+            assert {"ERR", "D_ind", "EE_L"} <= set(plain) and len(plain) == len(expected) - 1
+            # The task file says all of it: for the policy as it is, nothing has to be added.
+            task = ("--task", out / f"{split}.toml", "-q")
+            assert scored(capsys, *task, run, *(() if not ending else how[:2])) == expected
+            assert (expected["ERR"][1] != "") == (kind == "pl")
+
+
+@pytest.mark.filterwarnings("ignore:.*have no group")
+def test_each_split_has_its_own_largest_grade(graded):
+    """ERR from its formula, with the largest grade of the split's own judgements."""
+    out = graded / "out"
+    splits = [word for s in ("train", "test") for word in (f"--{s}", graded / f"{s}.letor")]
+    call(train, "ridge", *splits, "--eval-samples", "5", "-o", out)
+    grades: dict[str, dict[str, int]] = {}
+    for line in (out / "test.qrels").read_text().splitlines():
+        topic, _, doc, grade = line.split()
+        grades.setdefault(topic, {})[doc] = int(grade)
+    assert max(max(of.values()) for of in grades.values()) == 2
+    values = dict.fromkeys(grades, 0.0)
+    going_on = dict.fromkeys(grades, 1.0)
+    for line in (out / "ridge-seed0" / "test.run").read_text().splitlines():
+        topic, _, doc, rank, *_ = line.split()
+        stop = (2 ** grades[topic][doc] - 1) / 4
+        values[topic] += going_on[topic] * stop / int(rank)
+        going_on[topic] *= 1 - stop
+    (row,) = (
+        row
+        for row in summary(out)
+        if (row["policy"], row["split"], row["measure"]) == ("ridge-seed0.greedy", "test", "ERR")
+    )
+    assert float(row["value"]) == pytest.approx(np.mean(list(values.values())), abs=1e-12)
+
+
+def test_names_of_groups_that_need_quoting(tmp_path, capsys):
+    names = ['say "hi", you', "back\\slash", "\x7fdel"]
+    data = replace(
+        Dataset.of([[[1.0], [2.0], [3.0]]] * 2, [[0, 1, 2]] * 2, [[0, 1, 2]] * 2, names), name="quoted"
+    )
+    (policy,) = sweep("pg-rank", data, epochs=1)
+    rows = write_results(tmp_path / "out", [policy], {"test": data}, samples=5)
+    home = tmp_path / "out"
+    printed = scored(capsys, "--task", home / "test.toml", home / policy.name / "test.run")
+    name = "D_group(attr='group')"
+    (row,) = (row for row in rows if (row.policy, row.measure) == (policy.name, name))
+    assert printed[name] == (repr(row.value), "")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,9 +12,7 @@ from typing import TYPE_CHECKING, Any
 from fairevals.errors import UsageError, escape
 
 if TYPE_CHECKING:
-    from concurrent.futures import Executor
-
-    from fairevals.evaluation import Collection
+    from fairevals.evaluation import Collection, Plan
     from fairevals.io.out import Table
     from fairevals.io.task import PolicySpec
 
@@ -46,14 +43,11 @@ def positive(text: str) -> float:
 
 def add_collection(parser: Any) -> None:
     """--task and --qrels."""
-    add = parser.add_argument
-    add("--task", metavar="T.toml", help="task file: qrels, attributes, measures, conventions")
-    add(
-        "--qrels",
-        action="append",
-        metavar="Q",
-        help="qrels file, repeated to join several; overrides the task's",
+    parser.add_argument(
+        "--task", metavar="T.toml", help="task file: qrels, attributes, measures, conventions"
     )
+    text = "qrels file, repeated to join several; overrides the task's"
+    parser.add_argument("--qrels", action="append", metavar="Q", help=text)
 
 
 def add_runs(parser: Any) -> None:
@@ -68,6 +62,21 @@ def add_measures(parser: Any) -> None:
     parser.add_argument("-m", "--measure", action="append", dest="measures", metavar="MEASURE", help=text)
 
 
+def add_tests(parser: Any) -> None:
+    """--test and --correct."""
+    text = (
+        "against the baseline: paired t-test (default); Wilcoxon signed-rank; randomised Tukey HSD over the "
+        "baseline and all runs that the task does not list as baseline or reference; paired bootstrap"
+    )
+    tests = ("ttest", "wilcoxon", "tukey", "bootstrap")
+    parser.add_argument("--test", choices=tests, default="ttest", help=text)
+    text = (
+        "correction of p over the runs of each measure: Holm (default), Benjamini-Hochberg, none; "
+        "Tukey HSD corrects by itself"
+    )
+    parser.add_argument("--correct", choices=("holm", "bh", "none"), help=text)
+
+
 def add_policy(parser: Any) -> None:
     """--policy, --samples, --seed, --temperature."""
     add = parser.add_argument_group("policy").add_argument
@@ -76,12 +85,8 @@ def add_policy(parser: Any) -> None:
         "topic with the sample id in the second column (default: the task's, else ranking)"
     )
     add("--policy", choices=("ranking", "pl", "samples"), help=text)
-    add(
-        "--samples",
-        type=whole(2),
-        metavar="N",
-        help="rankings to draw where a value is not exact (default 1000)",
-    )
+    text = "rankings to draw where a value is not exact (default 1000)"
+    add("--samples", type=whole(2), metavar="N", help=text)
     add("--seed", type=whole(0), metavar="N", help="seed of the random numbers (default 0)")
     add("--temperature", type=positive, metavar="T", help="divides the log-weights (default 1)")
 
@@ -105,15 +110,8 @@ def add_folder(
 
 def add_jobs(parser: Any) -> None:
     """--jobs."""
-    parser.add_argument(
-        "--jobs", type=whole(1), default=1, metavar="N", help="number of processes (default 1)"
-    )
-
-
-def add_dask(parser: Any) -> None:
-    """--dask."""
-    text = "score on a Dask cluster, such as tcp://host:8786, whose workers can read the files"
-    parser.add_argument("--dask", metavar="ADDRESS", help=text)
+    text = "number of processes (default 1)"
+    parser.add_argument("--jobs", type=whole(1), default=1, metavar="N", help=text)
 
 
 def collection_of(args: argparse.Namespace) -> Collection:
@@ -132,15 +130,12 @@ def policy_of(args: argparse.Namespace, collection: Collection) -> PolicySpec:
     return replace(collection.task.policy, **changes)
 
 
-def executor_of(args: argparse.Namespace) -> AbstractContextManager[Executor | None]:
-    """The cluster that --dask names, or None."""
-    if args.dask is None:
-        return nullcontext()
-    if args.jobs > 1:
-        raise UsageError("give --jobs or --dask, not both")
-    from fairevals.ecosystem.cluster import connected
+def plan_of(args: argparse.Namespace) -> tuple[Collection, Plan]:
+    """The collection, and the plan with the measures and the policy that were given."""
+    from fairevals.evaluation import Plan
 
-    return connected(args.dask)
+    collection = collection_of(args)
+    return collection, Plan.of(collection, args.measures, policy_of(args, collection))
 
 
 def emit(text: str, output: str | None) -> None:
@@ -161,9 +156,10 @@ def emit_table(table: Table, args: argparse.Namespace) -> None:
     emit(render(table, args.format, args.places), args.output)
 
 
-def log(text: str) -> None:
-    """Print a remark to standard error, apart from the result."""
-    print(f"fairevals: {text}", file=sys.stderr)
+def log(*lines: str) -> None:
+    """Print remarks to standard error, apart from the result."""
+    for line in lines:
+        print(f"fairevals: {line}", file=sys.stderr)
 
 
 def progress(label: str) -> Callable[[int, int], None] | None:

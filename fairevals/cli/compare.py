@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import math
+from os.path import realpath
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,7 +13,7 @@ from fairevals.errors import UsageError, escape
 
 if TYPE_CHECKING:
     from fairevals.io.out import Cell, Table
-    from fairevals.statistics.compare import Comparison, Comparisons
+    from fairevals.statistics.compare import Comparisons
 
 SUMMARY = (
     "Compare runs with a baseline: differences, intervals, tests, effect sizes, wins and losses by topic."
@@ -22,51 +23,43 @@ EXAMPLE = """  fairevals compare --task qrels/task.toml runs/*.run --baseline bm
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """Declare the options."""
     common.add_collection(parser)
-    parser.add_argument("runs", nargs="+", metavar="RUN", help="run file, compressed or not")
-    parser.add_argument(
-        "--baseline", required=True, metavar="RUN", help="a run file, or the tag of one of the runs"
-    )
+    common.add_runs(parser)
+    text = "a run file, or the tag of one of the runs"
+    parser.add_argument("--baseline", required=True, metavar="RUN", help=text)
     common.add_measures(parser)
-    parser.add_argument(
-        "--test",
-        choices=("ttest", "wilcoxon", "tukey", "bootstrap"),
-        default="ttest",
-        help="paired t-test (default); Wilcoxon signed-rank; randomised Tukey HSD over the baseline and all runs that "
-        "the task does not list as baseline or reference; paired bootstrap",
-    )
-    parser.add_argument(
-        "--correct",
-        choices=("holm", "bh", "none"),
-        help="correction of p over the runs of each measure: Holm (default), Benjamini-Hochberg, none; "
-        "Tukey HSD corrects by itself",
-    )
+    common.add_tests(parser)
     common.add_policy(parser)
     common.add_output(parser)
     common.add_jobs(parser)
 
 
 def run(args: argparse.Namespace) -> int:
-    """Score, compare and print."""
-    from fairevals.evaluation import Plan, score
+    from fairevals.evaluation import score
     from fairevals.statistics.compare import compare
 
-    if args.test == "tukey" and args.correct in ("holm", "bh"):
-        raise UsageError("--test tukey corrects for all pairs of runs by itself: omit --correct")
-    collection = common.collection_of(args)
-    plan = Plan.of(collection, args.measures, common.policy_of(args, collection))
+    check_tests(args)
+    collection, plan = common.plan_of(args)
     runs, place = with_baseline(args.runs, args.baseline)
     scores = score(runs, collection, plan, jobs=args.jobs, progress=common.progress("scoring"))
-    for note in scores.notes:
-        common.log(note)
-    if place is None:
-        place = tagged(scores.runs, args.baseline)
+    common.log(*scores.notes)
+    if place is None and args.baseline not in scores.runs:
+        raise UsageError(
+            f"--baseline {escape(args.baseline)!r} is neither a file nor the tag of a run; "
+            f"the runs are {', '.join(map(escape, scores.runs))}"
+        )
     if len(scores.runs) < 2:
         raise UsageError("nothing to compare: give at least one run besides the baseline")
-    comparisons = compare(scores, place, test=args.test, correction=args.correct, seed=plan.policy.seed)
+    baseline = args.baseline if place is None else place
+    comparisons = compare(scores, baseline, test=args.test, correction=args.correct, seed=plan.policy.seed)
     common.emit(format_comparisons(comparisons, args.format, args.places), args.output)
     return 0
+
+
+def check_tests(args: argparse.Namespace) -> None:
+    """Refuse a correction of Tukey's test."""
+    if args.test == "tukey" and args.correct in ("holm", "bh"):
+        raise UsageError("--test tukey corrects for all pairs of runs by itself: omit --correct")
 
 
 def with_baseline(runs: list[str], baseline: str) -> tuple[list[str], int | None]:
@@ -77,29 +70,12 @@ def with_baseline(runs: list[str], baseline: str) -> tuple[list[str], int | None
     >>> with_baseline(["a.run", "b.run"], "b.run"), with_baseline(["a.run"], "bm25")
     ((['a.run', 'b.run'], 1), (['a.run'], None))
     """
-    for number, file in enumerate(runs):
-        if file == baseline or _same_file(file, baseline):
-            return runs, number
+    places = [number for number, file in enumerate(runs) if realpath(file) == realpath(baseline)]
+    if places:
+        return runs, places[0]
     if baseline == "-" or Path(baseline).is_file():
         return [baseline, *runs], 0
     return runs, None
-
-
-def _same_file(a: str, b: str) -> bool:
-    try:
-        return Path(a).samefile(b)
-    except (OSError, ValueError):
-        return False
-
-
-def tagged(names: tuple[str, ...], baseline: str) -> int:
-    """The position of the run with a tag."""
-    if baseline in names:
-        return names.index(baseline)
-    raise UsageError(
-        f"--baseline {escape(baseline)!r} is neither a file nor the tag of a run; "
-        f"the runs are {', '.join(map(escape, names))}"
-    )
 
 
 def format_comparisons(comparisons: Comparisons, style: str, places: int | None) -> str:
@@ -138,27 +114,19 @@ def summary_table(comparisons: Comparisons, places: int = 4) -> Table:
         for row in comparisons.of(str(measure)):
             if row.significant:
                 marked.add((len(rows), 5 + len(correction)))
-            rows.append(_cells(row, bool(correction), places))
+            low, high = _signed(row.low, places), _signed(row.high, places)
+            flags = {"incomplete": row.run in row.incomplete, "not tested": bool(row.untested)}
+            remarks = [row.statement, *(text for text, holds in flags.items() if holds)]
+            rows.append(
+                (
+                    *("", row.run, row.mean, _signed(row.difference, places)),
+                    f"[{low}, {high}]" if low and high else None,
+                    *(_p_value(p, places) for p in (row.p, row.corrected)[: 1 + len(correction)]),
+                    *(_signed(row.effect, min(places, 2)), f"{row.wins}/{row.ties}/{row.losses}"),
+                    *(len(row.topics), ", ".join(filter(None, remarks))),
+                )
+            )
     return Table(columns, tuple(rows), frozenset(marked))
-
-
-def _cells(row: Comparison, corrected: bool, places: int) -> tuple[Cell, ...]:
-    interval = None
-    if not math.isnan(row.low) and not math.isnan(row.high):
-        interval = f"[{_signed(row.low, places)}, {_signed(row.high, places)}]"
-    ps = (row.p, row.corrected) if corrected else (row.p,)
-    effect = _signed(row.effect, min(places, 2))
-    remark = [
-        row.statement,
-        "incomplete" if row.run in row.incomplete else "",
-        "not tested" if row.untested else "",
-    ]
-    return (
-        *("", row.run, row.mean, _signed(row.difference, places), interval),
-        *(_p_value(p, places) for p in ps),
-        *(effect, f"{row.wins}/{row.ties}/{row.losses}", len(row.topics)),
-        ", ".join(filter(None, remark)),
-    )
 
 
 def _signed(value: float, places: int) -> Cell:

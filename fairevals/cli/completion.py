@@ -1,7 +1,5 @@
 """`fairevals completion`."""
 
-from __future__ import annotations
-
 import argparse
 
 from fairevals.errors import UsageError
@@ -13,14 +11,11 @@ EXAMPLE = """  eval "$(fairevals completion bash)"          in ~/.bashrc
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """Declare the options."""
-    parser.add_argument(
-        "shell", choices=("bash", "zsh", "tcsh", "fish"), help="the shell that will run the script"
-    )
+    shells = ("bash", "zsh", "tcsh", "fish")
+    parser.add_argument("shell", choices=shells, help="the shell that will run the script")
 
 
 def run(args: argparse.Namespace) -> int:
-    """Print the script."""
     try:
         import shtab
     except ImportError:

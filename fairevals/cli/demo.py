@@ -1,7 +1,5 @@
 """`fairevals demo`."""
 
-from __future__ import annotations
-
 import argparse
 import re
 import zipfile
@@ -15,19 +13,14 @@ SUMMARY = (
 )
 EXAMPLE = "  fairevals demo -o fairevals-demo"
 
-REFERENCES = ("random", "pg-rank", "fair-pg-rank")
 _NAME = re.compile(r"(runs|qrels)/\w[\w.-]*")
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """Declare the options."""
     add = parser.add_argument
     add("-o", "--output", default="fairevals-demo", metavar="DIR", help="default: fairevals-demo")
-    add(
-        "--data",
-        metavar="DIR",
-        help="folder with runs/ and qrels/ (default: extracted into the output folder)",
-    )
+    text = "folder with runs/ and qrels/ (default: extracted into the output folder)"
+    add("--data", metavar="DIR", help=text)
 
 
 def extract_sample(folder: Path) -> None:
@@ -43,7 +36,6 @@ def extract_sample(folder: Path) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Extract the sample if needed, write its report, print the leaderboard and further commands."""
     from fairevals.errors import UsageError, escape
     from fairevals.evaluation import Plan, leaderboard, load_collection
     from fairevals.io.out import render
@@ -60,16 +52,12 @@ def run(args: argparse.Namespace) -> int:
         raise UsageError(f"there is no run in {escape(str(data / 'runs'), 200)}")
     collection = load_collection(task)
     names = [path.stem for path in runs]
-    options = ReportOptions(
-        baseline=names.index("bm25") if "bm25" in names else None,
-        references=tuple(place for place, name in enumerate(names) if name in REFERENCES),
-    )
+    options = ReportOptions(baseline=names.index("bm25") if "bm25" in names else None)
     show = common.progress("scoring")
     report = gather([str(path) for path in runs], collection, Plan.of(collection), options, progress=show)
     written = write_report(report, out, force=True)  # checked above, before the sample was extracted
     common.emit(render(leaderboard.leaderboard(report.asked_scores()), "table"), None)
-    for note in report.scores.notes:
-        common.log(note)
+    common.log(*report.scores.notes)
     rest = ", ".join(str(out / name) for name in ("scores.csv", "report.json", "figures/"))
     given = f"--task {task} {data / 'runs'}/*.run"
     print(f"\nwritten: {written[0]} (open it in a browser), {rest}")

@@ -1,7 +1,5 @@
 """`fairevals derive`."""
 
-from __future__ import annotations
-
 import argparse
 
 SUMMARY = "Derive qrels and memberships from entity annotations, and report the annotators' agreement."
@@ -9,11 +7,8 @@ EXAMPLE = "  fairevals derive --task fairweb.toml --annotations annotations.tsv 
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """Declare the options."""
     add = parser.add_argument
-    table = (
-        "csv or tsv table: topic, doc, entity, annotator, and one column per attribute; - for standard input"
-    )
+    table = "csv or tsv table: topic, doc, entity, annotator, one column per attribute; - for standard input"
     add("--task", required=True, metavar="T.toml", help="task file that declares the attributes")
     add("--annotations", required=True, metavar="A.tsv", help=table)
     add("--out", required=True, metavar="DIR", help="folder for the qrels and memberships files")
@@ -21,7 +16,6 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Derive, write, and print the summary and the files."""
     from fairevals.derive import derive, describe_derived, read_annotations, write_derived
     from fairevals.errors import escape
     from fairevals.io.task import read_task

@@ -1,7 +1,5 @@
 """`fairevals doctor`."""
 
-from __future__ import annotations
-
 import argparse
 import sys
 from importlib.metadata import PackageNotFoundError, version
@@ -26,11 +24,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def version_of(package: str) -> str | None:
-    """The version of an installed package, or None.
-
-    >>> version_of("no-such-package") is None
-    True
-    """
+    """The version of an installed package, or None."""
     try:
         return version(package)
     except PackageNotFoundError:
@@ -38,12 +32,12 @@ def version_of(package: str) -> str | None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Print the state; returns 1 if a needed package is missing."""
     from fairevals.io.streams import Limits
 
     print(f"fairevals {__version__}\nPython {sys.version.split()[0]} ({sys.platform})\n\nneeded:")
-    for name in NEEDED:
-        print(f"  {name:<12} {version_of(name) or f'MISSING (pip install {name})'}")
+    versions = {name: version_of(name) for name in NEEDED}
+    for name, state in versions.items():
+        print(f"  {name:<12} {state or f'MISSING (pip install {name})'}")
     print("\noptional:")
     for name, (extra, purpose) in OPTIONAL.items():
         state, hint = version_of(name), ""
@@ -55,7 +49,7 @@ def run(args: argparse.Namespace) -> int:
     limits = Limits.current()
     print(f"\nlimits:\n  FAIREVALS_MAX_BYTES {limits.bytes:<14} bytes of one file, decompressed")
     print(f"  FAIREVALS_MAX_LINE  {limits.line:<14} bytes of one line")
-    missing = [name for name in NEEDED if version_of(name) is None]
+    missing = [name for name, state in versions.items() if state is None]
     if missing:
         print(f"\nmissing: {', '.join(missing)}", file=sys.stderr)
     return 1 if missing else 0

@@ -1,7 +1,5 @@
 """`fairevals exposure`."""
 
-from __future__ import annotations
-
 import argparse
 from dataclasses import astuple
 from pathlib import Path
@@ -14,7 +12,6 @@ EXAMPLE = """  fairevals exposure --qrels qrels/sample.qrels runs/bm25.run --pol
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """Declare the options."""
     add = parser.add_argument
     common.add_collection(parser)
     add("run_file", metavar="RUN", help="run file, compressed or not; - for standard input")
@@ -26,17 +23,12 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add("--topic", action="append", default=[], metavar="T", help="only this topic; repeated for several")
     add("--figure", metavar="FILE", help="also draw a figure, as .svg, .png or .pdf")
     common.add_policy(parser)
-    add(
-        "--method",
-        choices=("exact", "mc"),
-        default="exact",
-        help="mc: mean over samples, with standard error",
-    )
+    text = "mc: mean over samples, with standard error"
+    add("--method", choices=("exact", "mc"), default="exact", help=text)
     common.add_output(parser, default="csv")
 
 
 def run(args: argparse.Namespace) -> int:
-    """Compute, print, and draw if asked to."""
     from fairevals.errors import UsageError, escape
     from fairevals.evaluation.exposures import ExposureQuery, document_exposures, group_exposures
     from fairevals.io.out import Table

@@ -1,7 +1,5 @@
 """The program `fairevals`: runs a command, and turns errors into messages and exit codes."""
 
-from __future__ import annotations
-
 import argparse
 import contextlib
 import io
@@ -57,13 +55,7 @@ def make_parser(command: str) -> argparse.ArgumentParser:
 
 
 def _help() -> str:
-    lines = [
-        "usage: fairevals COMMAND …",
-        "",
-        "Score ranked lists for usefulness and for fairness.",
-        "",
-        "commands:",
-    ]
+    lines = ["usage: fairevals COMMAND …\n\nScore ranked lists for usefulness and for fairness.\n\ncommands:"]
     for name in COMMANDS:
         text = f"{name:<12}{import_module(f'fairevals.cli.{name}').SUMMARY}"
         lines.append(textwrap.fill(text, 100, initial_indent="  ", subsequent_indent=" " * 14))

@@ -1,7 +1,5 @@
 """`fairevals pool`."""
 
-from __future__ import annotations
-
 import argparse
 
 from fairevals.cli import common
@@ -11,7 +9,6 @@ EXAMPLE = "  fairevals pool runs/*.run --depth 20 -o pool.txt"
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """Declare the options."""
     add = parser.add_argument
     common.add_runs(parser)
     add("--depth", type=common.whole(1), required=True, metavar="K", help="ranks to take from each run")
@@ -21,7 +18,6 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Collect and print the pool, sorted by topic and document."""
     from collections import Counter
 
     from fairevals.collection.qrels import in_order

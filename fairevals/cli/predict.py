@@ -27,14 +27,14 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--samples",
         type=whole(1),
         metavar="N",
-        help="write N sampled rankings a topic, not log-weights (lp: 100 by default)",
+        help="write N sampled rankings per topic instead of log-weights (default for lp: 100)",
     )
     parser.add_argument("--tag", metavar="TAG", help="tag of the run (default: the policy's name)")
     add_groups(parser)
 
 
 def run(args: argparse.Namespace) -> int:
-    """Load, predict, write."""
+    """Load the policy, predict, and write the run."""
     import sys
     import warnings
     from pathlib import Path
@@ -42,14 +42,14 @@ def run(args: argparse.Namespace) -> int:
     from fairevals.cli.train import with_groups
     from fairevals.errors import InputWarning, UsageError, escape
     from fairevals.io.streams import written
-    from fairevals.training import load_dataset, load_policy, run_lines
+    from fairevals.training import load_dataset, load_policy, make_run, run_lines
 
     policy = load_policy(args.model)
     data = load_dataset(args.data)
     if data.features.shape[1] > policy.model.features:
         warnings.warn(
             InputWarning(
-                f"{data.name}: features beyond {policy.model.features}, the last the model knows, are left out"
+                f"{data.name}: features beyond {policy.model.features}, the number the model knows, are ignored"
             ),
             stacklevel=2,
         )
@@ -57,9 +57,9 @@ def run(args: argparse.Namespace) -> int:
     data = data.with_features(policy.model.features)
     tag = args.tag or policy.name
     if tag.split() != [tag]:
-        raise UsageError(f"the tag {escape(tag)!r} has blanks")
+        raise UsageError(f"the tag {escape(tag)!r} contains blanks")
     samples = args.samples or (100 if policy.is_mixture else None)
-    lines = run_lines(policy, data, tag, samples)
+    lines = run_lines(make_run(policy, data, tag, samples))
     if args.output == "-":
         sys.stdout.writelines(lines)
     else:

@@ -1,10 +1,10 @@
 """`fairevals score`."""
 
-from __future__ import annotations
-
 import argparse
+from contextlib import nullcontext
 
 from fairevals.cli import common
+from fairevals.errors import UsageError, pluralize
 
 SUMMARY = "Score runs for usefulness and fairness: a leaderboard, or a table for other programs."
 EXAMPLE = """  fairevals score --task qrels/task.toml runs/*.run
@@ -12,36 +12,33 @@ EXAMPLE = """  fairevals score --task qrels/task.toml runs/*.run
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """Declare the options."""
     common.add_collection(parser)
     common.add_runs(parser)
     common.add_measures(parser)
-    parser.add_argument("-q", "--per-topic", action="store_true", help="print every topic, not only means")
-    parser.add_argument(
-        "--components",
-        action="store_true",
-        help="also print the parts of composed measures (GFR, M1), and the share of attention on unjudged documents",
-    )
+    add = parser.add_argument
+    add("-q", "--per-topic", action="store_true", help="print every topic, not only means")
+    text = "also print the parts of composed measures (GFR, M1), and the share of attention on unjudged documents"
+    add("--components", action="store_true", help=text)
     common.add_policy(parser)
     common.add_output(parser)
     common.add_jobs(parser)
-    common.add_dask(parser)
+    text = "score on a Dask cluster, such as tcp://host:8786, whose workers can read the files"
+    add("--dask", metavar="ADDRESS", help=text)
 
 
 def run(args: argparse.Namespace) -> int:
-    """Score and print."""
-    from fairevals.errors import pluralize
-    from fairevals.evaluation import Plan, leaderboard, score, with_components
+    from fairevals.ecosystem.cluster import connected
+    from fairevals.evaluation import leaderboard, score, with_components
 
-    collection = common.collection_of(args)
-    plan = Plan.of(collection, args.measures, common.policy_of(args, collection))
+    if args.dask is not None and args.jobs > 1:
+        raise UsageError("give --jobs or --dask, not both")
+    collection, plan = common.plan_of(args)
     if args.components:
         plan = with_components(plan, collection, unjudged=True)
     show = common.progress("scoring")
-    with common.executor_of(args) as executor:
+    with nullcontext() if args.dask is None else connected(args.dask) as executor:
         scores = score(args.runs, collection, plan, jobs=args.jobs, executor=executor, progress=show)
-    for note in scores.notes:
-        common.log(note)
+    common.log(*scores.notes)
     topics = pluralize(len(scores.topics), "topic")
     for measure, count in zip(plan.measures, scores.undefined().tolist(), strict=True):
         if count:

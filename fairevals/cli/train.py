@@ -21,9 +21,8 @@ PLACES = 4
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """Declare the options; those of training come from the settings themselves."""
-    from fairevals.training.methods import METHODS
-    from fairevals.training.settings import Settings
+    """Declare the options; those of training are generated from the settings."""
+    from fairevals.training.settings import METHODS, Settings
 
     parser.add_argument(
         "method", metavar="METHOD", choices=METHODS, help="; ".join(f"{m}: {w}" for m, w in METHODS.items())
@@ -45,9 +44,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
         type=whole(2),
         default=1000,
         metavar="N",
-        help="rankings drawn for what is not exact (1000)",
+        help="rankings drawn for values that are not exact (default 1000)",
     )
-    sweep = parser.add_argument_group("sweep: a policy for every λ and seed")
+    sweep = parser.add_argument_group("sweep: one policy per λ and seed")
     sweep.add_argument(
         "--lambda", dest="lambdas", action="append", type=float, metavar="L", help="weight of the disparity"
     )
@@ -62,7 +61,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
                 option, action=argparse.BooleanOptionalAction, default=None, help=f.metadata["meaning"]
             )
         elif f.name != "lam":
-            choices = f.metadata["of"] or None
+            choices = f.metadata["choices"] or None
             group.add_argument(
                 option,
                 type=kinds[str(f.type)],
@@ -79,12 +78,12 @@ def add_groups(parser: Any) -> None:
         "--groups", metavar="F", help="csv or tsv table with columns [topic,] doc, group [, weight]"
     )
     either.add_argument(
-        "--group-feature", type=whole(1), metavar="N", help="the feature whose value is the group"
+        "--group-feature", type=whole(1), metavar="N", help="number of the feature that contains the group"
     )
 
 
 def run(args: argparse.Namespace) -> int:
-    """Read, train, write, and print what was reached."""
+    """Train and evaluate policies, write everything, and print the results on the last split."""
     from fairevals.errors import UsageError, escape, pluralize
     from fairevals.io.tables import names
     from fairevals.report.style import save
@@ -93,12 +92,12 @@ def run(args: argparse.Namespace) -> int:
     from fairevals.training.outputs import check_folder
     from fairevals.training.settings import Settings
 
-    check_folder(args.output, args.force)
+    check_folder(args.output, args.force)  # before the work
     if args.seed is not None and args.seeds is not None:
         raise UsageError("give --seed or --seeds, not both")
     given = {f.name: getattr(args, f.name, None) for f in Settings.fields() if f.name not in ("lam", "seed")}
     settings = {name: value for name, value in given.items() if value is not None}
-    Settings.for_method(args.method, **settings)  # wrong settings are told before anything is read
+    Settings.for_method(args.method, **settings)  # report wrong settings before reading files
     splits = _splits(args)
     executor = None
     if args.jobs > 1:
@@ -125,7 +124,7 @@ def run(args: argparse.Namespace) -> int:
         splits,
         samples=args.eval_samples,
         force=args.force,
-        progress=progress("measuring"),
+        progress=progress("evaluating"),
     )
     learned = learning_figure(policies)
     if learned is not None:
@@ -134,35 +133,35 @@ def run(args: argparse.Namespace) -> int:
     print(_table(rows, last), end="")
     for measure, count in {row.measure: row.undefined for row in rows if row.split == last}.items():
         if count:
-            log(f"{measure}: left out as undefined: {pluralize(count, 'topic')} of {len(splits[last])}")
+            many = pluralize(len(splits[last]), "topic")
+            log(f"{measure} is undefined on {count} of {many}: not in its mean")
     if splits["train"].groups:
-        # Neither a table of groups nor a feature says of what attribute they are: only their own names are known.
         source = escape(args.groups, 200) if args.groups else f"feature {args.group_feature}"
-        log(f"D_group is over the groups of {source}: {names(splits['train'].groups)}")
+        log(f"the attribute group is that of {source}: {names(splits['train'].groups)}")
     many = "policy" if len(policies) == 1 else "policies"
     log(f"wrote {len(policies)} {many} and summary.csv to {escape(args.output, 200)}")
     return 0
 
 
 def _splits(args: argparse.Namespace) -> dict[str, Dataset]:
-    """The data by name, in the order train, valid, test, all with the same features and groups."""
+    """The splits train, valid, test, as far as they are given, with the same features and groups."""
     import numpy as np
 
     from fairevals.errors import UsageError
     from fairevals.training import load_dataset
 
     if args.holdout is not None and (args.valid or not 0 < args.holdout < 1):
-        raise UsageError("--holdout is a share between 0 and 1, and goes without --valid")
+        raise UsageError("--holdout is a share between 0 and 1, and excludes --valid")
     names = [name for name in ("train", "valid", "test") if getattr(args, name)]
-    found = [load_dataset(getattr(args, name)) for name in names]
-    most = max(data.features.shape[1] for data in found)
-    found = with_groups([data.with_features(most) for data in found], args)
-    splits = dict(zip(names, found, strict=True))
+    datasets = [load_dataset(getattr(args, name)) for name in names]
+    width = max(data.features.shape[1] for data in datasets)
+    datasets = with_groups([data.with_features(width) for data in datasets], args)
+    splits = dict(zip(names, datasets, strict=True))
     if args.holdout is not None:
         data = splits["train"]
         held = round(args.holdout * len(data))
         if not 0 < held < len(data):
-            raise UsageError(f"--holdout {args.holdout:g} of {len(data)} topics leaves nothing on one side")
+            raise UsageError(f"--holdout {args.holdout:g} of {len(data)} topics leaves one side empty")
         order = np.random.default_rng(0).permutation(len(data))
         test = {"test": splits["test"]} if "test" in splits else {}
         splits = {
@@ -174,7 +173,7 @@ def _splits(args: argparse.Namespace) -> dict[str, Dataset]:
 
 
 def with_groups(data: list[Dataset], args: argparse.Namespace) -> list[Dataset]:
-    """The data with the groups that --groups or --group-feature names."""
+    """The data with the groups of --groups or --group-feature."""
     from fairevals.training import groups_from_feature, groups_from_file
 
     if args.groups:
@@ -183,21 +182,21 @@ def with_groups(data: list[Dataset], args: argparse.Namespace) -> list[Dataset]:
 
 
 def _table(rows: list[SummaryRow], split: str) -> str:
-    """Marked as a leaderboard is, but in the order of the sweep: by λ and seed."""
+    """A leaderboard of the policies on one split, in the order of the sweep."""
     from fairevals.evaluation.leaderboard import best_of, with_se
     from fairevals.io.out import Table, render
-    from fairevals.report.training import direction_of
+    from fairevals.measures import parse_measure
 
-    found = {(row.policy, row.measure): row for row in rows if row.split == split}
-    policies, measures = (list(dict.fromkeys(names)) for names in zip(*found, strict=True))
+    by_cell = {(row.policy, row.measure): row for row in rows if row.split == split}
+    policies, measures = (list(dict.fromkeys(names)) for names in zip(*by_cell, strict=True))
+    directions = [parse_measure(measure).direction for measure in measures]
     marked: set[tuple[int, int]] = set()
-    for column, measure in enumerate(measures, 1):
-        values = [found[policy, measure].value for policy in policies]
-        best = best_of(values, direction_of(measure), PLACES)
-        marked |= {(place, column) for place, marks in enumerate(best) if marks}
-    heads = (f"{measure} {direction_of(measure).arrow}" for measure in measures)
+    for column, (measure, direction) in enumerate(zip(measures, directions, strict=True), 1):
+        best = best_of([by_cell[policy, measure].value for policy in policies], direction, PLACES)
+        marked |= {(place, column) for place, is_best in enumerate(best) if is_best}
+    header = (f"{measure} {direction.arrow}" for measure, direction in zip(measures, directions, strict=True))
     cells = tuple(
-        (policy, *(with_se(row.value, row.se, PLACES) for row in (found[policy, m] for m in measures)))
+        (policy, *(with_se(row.value, row.se, PLACES) for row in (by_cell[policy, m] for m in measures)))
         for policy in policies
     )
-    return render(Table((f"policy ({split})", *heads), cells, frozenset(marked)), "table", PLACES)
+    return render(Table((f"policy ({split})", *header), cells, frozenset(marked)), "table", PLACES)

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from fairevals.cli import common
+from fairevals.errors import FairevalsError, InputError, Place, escape, pluralize
 
 if TYPE_CHECKING:
     from fairevals.io.check import Rules
@@ -19,33 +20,20 @@ EXAMPLE = "  fairevals validate --task qrels/task.toml runs/*.run"
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """Declare the options."""
     common.add_collection(parser)
-    parser.add_argument("runs", nargs="+", metavar="RUN", help="run file, compressed or not")
-    parser.add_argument(
-        "--max-docs",
-        type=common.whole(1),
-        metavar="N",
-        help="maximum number of documents per topic (default: the task's, 1000)",
-    )
-    parser.add_argument(
-        "--most",
-        type=common.whole(1),
-        default=10,
-        metavar="N",
-        help="how many problems of a kind to show per file (default 10)",
-    )
-    parser.add_argument(
-        "--policy", choices=("ranking", "pl", "samples"), help="samples: the second column is a sample id"
-    )
+    add = parser.add_argument
+    add("runs", nargs="+", metavar="RUN", help="run file, compressed or not; - for standard input")
+    text = "maximum number of documents per topic (default: the task's, 1000)"
+    add("--max-docs", type=common.whole(1), metavar="N", help=text)
+    text = "how many problems of a kind to show per file (default 10)"
+    add("--most", type=common.whole(1), default=10, metavar="N", help=text)
+    text = "samples: the second column is a sample id"
+    add("--policy", choices=("ranking", "pl", "samples"), help=text)
     common.add_output(parser)
 
 
 def run(args: argparse.Namespace) -> int:
-    """Check every file and print the problems."""
-    from fairevals.errors import FairevalsError, InputError, Place, escape, pluralize
     from fairevals.io.check import Rules
-    from fairevals.io.lines import Problem
     from fairevals.io.out import Table
 
     collection = common.collection_of(args)
@@ -60,24 +48,15 @@ def run(args: argparse.Namespace) -> int:
     rows: list[tuple[Cell, ...]] = []
     errors = warnings = bad_files = 0
     for path in args.runs:
-        problems: list[Problem] = []
         counts: Counter[str] = Counter()
         errors_before = errors
-        try:
-            for problem in _check(path, rules):
-                counts[problem.kind] += 1
-                errors, warnings = errors + (not problem.warning), warnings + problem.warning
-                if counts[problem.kind] <= args.most:
-                    problems.append(problem)
-        except FairevalsError as error:  # the file cannot be opened, is cut short, or is beyond the limits
-            errors += 1
-            line = error.place.line if isinstance(error, InputError) else 0
-            problems.append(Problem(Place(path, line), "unreadable", str(error)))
-        for problem in problems:
-            place, level = problem.place, "warning" if problem.warning else "error"
-            rows.append(
-                (escape(place.file), place.line or None, level, problem.kind, problem.found, problem.expected)
-            )
+        for problem in _check(path, rules):
+            counts[problem.kind] += 1
+            errors, warnings = errors + (not problem.warning), warnings + problem.warning
+            if counts[problem.kind] <= args.most:
+                place, level = problem.place, "warning" if problem.warning else "error"
+                where = (escape(place.file), place.line or None, level)
+                rows.append((*where, problem.kind, problem.found, problem.expected))
         for kind, count in counts.items():
             if count > args.most:
                 more = f"{count - args.most} more (--most {count} shows all)"
@@ -97,12 +76,18 @@ def _check(path: str, rules: Rules) -> Iterator[Problem]:
     """The problems of one run. A CSV or parquet run is either readable or not; then its topics are checked."""
     from fairevals.collection.run import Run
     from fairevals.io.check import check_lists, check_run
+    from fairevals.io.lines import Problem
     from fairevals.io.runs import is_table, read_run_columns
     from fairevals.io.streams import Source
 
-    source = Source.of(path)
-    if not is_table(source):
-        return check_run(source, rules)
-    ranked = Run.of(read_run_columns(source, order=rules.order, samples=rules.samples))
-    counts = (ranked.offsets[1:] - ranked.offsets[:-1]).tolist()
-    return check_lists(source.name, [topic for topic, _ in ranked.lists], counts, rules)
+    try:
+        source = Source.of(path)
+        if is_table(source):
+            ranked = Run.of(read_run_columns(source, order=rules.order, samples=rules.samples))
+            counts = (ranked.offsets[1:] - ranked.offsets[:-1]).tolist()
+            yield from check_lists(source.name, [topic for topic, _ in ranked.lists], counts, rules)
+        else:
+            yield from check_run(source, rules)
+    except FairevalsError as error:  # the file cannot be opened, is cut short, or is beyond the limits
+        line = error.place.line if isinstance(error, InputError) else 0
+        yield Problem(Place(path, line), "unreadable", str(error))

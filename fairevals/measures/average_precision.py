@@ -43,6 +43,5 @@ class AP(RankingMeasure):
     rel: float = param(1, "the least grade that counts as relevant, above 0", check=positive)
 
     def of_ranking(self, ranked: Ranked) -> Floats:
-        """The value for each ranking; NaN where nothing relevant was judged."""
         total = np.count_nonzero(ranked.ideal >= self.rel, axis=-1)
         return average_precision(ranked.cut(self.cutoff).grades >= self.rel, total)

@@ -71,7 +71,6 @@ class AWRF(ExposureMeasure):
     base: str = param("2", "base of the divergence's logarithm", choices=("2", "e"))
 
     def of_exposure(self, exposed: Exposed) -> Floats:
-        """The value for each topic; NaN where undefined."""
         attribute = exposed.attribute(self.attr)
         value = attention_weighted_rank_fairness(
             exposed.exposure, attribute.membership, attribute.target, self.base
@@ -119,13 +118,11 @@ class M1(CompositeMeasure):
         self.parts()  # an attention that cannot be parsed is an error now
 
     def parts(self) -> tuple[Measure, ...]:
-        """NDCG and AWRF at this cutoff."""
         return (
             NDCG(dcg=self.dcg, attention=self.attention, cutoff=self.cutoff),
             AWRF(attr=self.attr, attention=self.attention, base=self.base, cutoff=self.cutoff),
         )
 
     def combine(self, values: tuple[Floats, ...]) -> Floats:
-        """The product."""
         ndcg, awrf = values
         return ndcg * awrf

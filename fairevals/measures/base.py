@@ -212,7 +212,13 @@ class _WithAttention(Measure):
 
     def gradient(self, exposed: Exposed) -> Floats:
         """∂value/∂exposure, (topics, documents); 0 on topics where the value is undefined."""
-        raise UsageError(f"{self} has no gradient, so it cannot be trained for")
+        if type(self).value_and_gradient is _WithAttention.value_and_gradient:
+            raise UsageError(f"{self} has no gradient, so it cannot be trained for")
+        return self.value_and_gradient(exposed)[1]
+
+    def value_and_gradient(self, exposed: Exposed) -> tuple[Floats, Floats]:
+        """Both at once; a measure whose gradient shares work with its value overrides this in place of `gradient`."""
+        return self.of_exposure(exposed), self.gradient(exposed)
 
 
 class LinearMeasure(_WithAttention, RankingMeasure):
@@ -239,11 +245,12 @@ class LinearMeasure(_WithAttention, RankingMeasure):
         """The expected value for each topic; NaN where undefined."""
         return self._scaled(rank_sum(exposed.exposure * self.worth(exposed)), exposed)
 
-    def gradient(self, exposed: Exposed) -> Floats:
-        """worth/scale; 0 where undefined."""
+    def value_and_gradient(self, exposed: Exposed) -> tuple[Floats, Floats]:
+        """The expected value, and worth/scale; NaN and 0 where undefined."""
         worth = self.worth(exposed)
-        scale = np.broadcast_to(self.scale(exposed), worth.shape[:-1])[..., None]
-        return divide(worth, scale, scale > 0, otherwise=0.0)
+        scale = np.broadcast_to(self.scale(exposed), worth.shape[:-1])
+        value = divide(rank_sum(exposed.exposure * worth), scale, scale > 0)
+        return value, divide(worth, scale[..., None], (scale > 0)[..., None], otherwise=0.0)
 
     def _scaled(self, total: Floats, view: View) -> Floats:
         scale = np.broadcast_to(self.scale(view), total.shape)
@@ -304,6 +311,8 @@ def divide(above: Array, below: Array, where: Bools, otherwise: float = np.nan) 
     >>> divide(np.array([1.0, 1.0]), np.array([4.0, 0.0]), np.array([True, False]))
     array([0.25,  nan])
     """
+    if np.all(where):  # the usual case, and much faster
+        return np.true_divide(above, below)
     shape = np.broadcast_shapes(np.shape(above), np.shape(below))
     where = np.broadcast_to(where, shape)
     quotient: Floats = np.divide(above, below, out=np.full(shape, otherwise), where=where)

@@ -98,7 +98,6 @@ class Delegated(RankingMeasure):
 
     @property
     def name(self) -> str:  # type: ignore[override]
-        """The name without parameters."""
         return str(self.measure.NAME)
 
     @property
@@ -131,7 +130,6 @@ class Delegated(RankingMeasure):
         return True
 
     def of_ranking(self, ranked: Ranked) -> Floats:
-        """The value for each ranking, from one call of the provider per sample."""
         import ir_measures
 
         if self._lacks_cutoff(self.measure):

@@ -16,29 +16,16 @@ TIE = 1e-12
 """Mean merits that differ by less than this, relatively, are equal: rounding must not decide which is larger."""
 
 
-@dataclass(frozen=True)
-class PairExcess:
-    """Sums over ordered pairs i≠j, merit_i ≥ merit_j, of max(0, r_i − r_j), and their derivatives by r.
+def pair_excess(ratios: Floats, levels: Ints) -> tuple[Floats, Floats]:
+    """Sums over ordered pairs i≠j, level_i ≥ level_j > 0, of max(0, r_i − r_j), and their gradients by r.
 
-    All arrays have the leading axes of the input, flattened to one; `slope` is (…, item).
-    """
+    `ratios` and `levels` are (rows, items). max(0, r_i − r_j) is the length of the line between r_j and r_i, so the sum
+    over pairs is the sum, over the gaps between neighbouring ratios, of the gap times the number of pairs that span
+    it. That number is a sum over levels of products of two counts. Nothing cancels; memory is O(items) and time
+    O(items × levels). At equal ratios the derivative is 0.
 
-    total: Floats
-    slope: Floats
-    worst: Floats
-    worst_slope: Floats
-
-
-def pair_excess(ratios: Floats, levels: Ints) -> PairExcess:
-    """Compare all pairs of items of a row at once, from their ratios and the levels of their merits.
-
-    `ratios` and `levels` are (rows, items); items of level 0 are ignored. max(0, r_i − r_j) is the length of the line
-    between r_j and r_i, so the sum over pairs is the sum, over the gaps between neighbouring ratios, of the gap
-    times the number of pairs that span it. That number is a sum over levels of products of two counts. Nothing
-    cancels; memory is O(items) and time O(items × levels). At equal ratios the derivative is 0.
-
-    >>> excess = pair_excess(np.array([[0.5, 0.63, 0.5]]), np.array([[2, 1, 1]]))
-    >>> excess.total.round(2), excess.slope
+    >>> total, slope = pair_excess(np.array([[0.5, 0.63, 0.5]]), np.array([[2, 1, 1]]))
+    >>> total.round(2), slope
     (array([0.13]), array([[ 0.,  1., -1.]]))
     """
     counted = levels > 0
@@ -57,9 +44,7 @@ def pair_excess(ratios: Floats, levels: Ints) -> PairExcess:
 
     spanning, up_to = np.zeros(r.shape), np.zeros((rows, items + 1))
     total_counts = np.cumsum(level_of > 0, axis=-1, dtype=np.float64)
-    slope, worst, lowest = np.zeros(r.shape), np.zeros(rows), np.full(rows, np.inf)
-    worst_slope = np.zeros(ratios.shape)
-    lowest_at = np.zeros(rows, dtype=np.int64)
+    slope = np.zeros(r.shape)
     for level in range(1, int(levels.max(initial=0)) + 1):
         here = level_of == level
         at = np.cumsum(here, axis=-1, dtype=np.float64)
@@ -72,42 +57,25 @@ def pair_excess(ratios: Floats, levels: Ints) -> PairExcess:
         of_higher_level = total_counts - below_level
         higher = of_higher_level[:, -1:] - np.take_along_axis(of_higher_level, last, axis=1)
         slope += np.where(here, lower - higher, 0.0)
-        # The worst pair: the largest ratio of this level over the smallest of all levels up to it.
-        there = here.any(axis=1)
-        smallest, largest = np.argmax(here, axis=1), items - 1 - np.argmax(here[:, ::-1], axis=1)
-        low, high = (
-            np.where(there, np.take_along_axis(r, a[:, None], axis=1)[:, 0], b)
-            for a, b in ((smallest, np.inf), (largest, -np.inf))
-        )
-        lowest_at = np.where(low < lowest, smallest, lowest_at)
-        lowest = np.minimum(lowest, low)
-        beats = np.flatnonzero(there & (high - np.where(there, lowest, 0.0) > worst))
-        worst[beats] = high[beats] - lowest[beats]
-        worst_slope[beats] = 0.0
-        worst_slope[beats, order[beats, largest[beats]]] = 1.0
-        worst_slope[beats, order[beats, lowest_at[beats]]] = -1.0
     following = np.concatenate([r[:, 1:], r[:, -1:]], axis=-1)
     gaps = np.subtract(following, r, out=np.zeros_like(r), where=spanning > 0)
     by_item = np.zeros(ratios.shape)
     np.put_along_axis(by_item, order, slope, axis=-1)
-    return PairExcess(rank_sum(gaps * spanning), by_item, worst, worst_slope)
+    return rank_sum(gaps * spanning), by_item
 
 
-def merit_levels(merits: Floats, tie: float = 0.0) -> Ints:
+def merit_levels(merits: Floats) -> Ints:
     """The positive merits of each row (rows, items) numbered from the smallest, 1, up; 0 where there is no merit.
-
-    Merits that differ by no more than `tie`, relatively, share a level.
 
     >>> merit_levels(np.array([[2.0, 0.0, 1.0, 2.0]]))
     array([[2, 0, 1, 2]])
     """
-    merits = np.nan_to_num(merits)
     order = np.argsort(merits, axis=-1, kind="stable")
     ascending = np.take_along_axis(merits, order, axis=-1)
     before = np.concatenate([np.zeros((len(merits), 1)), ascending[:, :-1]], axis=-1)
     levels = np.zeros(merits.shape, dtype=np.int64)
-    rises = ascending - np.maximum(before, 0) > tie * ascending
-    np.put_along_axis(levels, order, np.cumsum(rises & (ascending > 0), axis=-1), axis=-1)
+    rises = (ascending > before) & (ascending > 0)
+    np.put_along_axis(levels, order, np.cumsum(rises, axis=-1), axis=-1)
     return levels
 
 
@@ -124,7 +92,7 @@ def _individual(exposure: Floats, merits: Floats) -> tuple[Floats, Floats]:
     counted = m > 0
     inverse = np.divide(1.0, m, out=np.zeros(m.shape), where=counted)
     levels = merit_levels(m)
-    excess = pair_excess(np.divide(v, m, out=np.zeros(m.shape), where=counted), levels)
+    total, slope = pair_excess(np.divide(v, m, out=np.zeros(m.shape), where=counted), levels)
     # A document of level l is the first of a pair with every other one of a level up to l.
     pairs = np.zeros(len(m))
     up_to = np.zeros(len(m))
@@ -132,8 +100,8 @@ def _individual(exposure: Floats, merits: Floats) -> tuple[Floats, Floats]:
         at = (levels == level).sum(axis=-1)
         up_to += at
         pairs += at * (up_to - 1)
-    value = divide(excess.total, pairs, pairs > 0)
-    gradient = excess.slope * inverse / np.maximum(pairs, 1)[:, None]
+    value = divide(total, pairs, pairs > 0)
+    gradient = slope * inverse / np.maximum(pairs, 1)[:, None]
     return value.reshape(shape[:-1]), gradient.reshape(shape)
 
 
@@ -174,35 +142,56 @@ def group_means(values: Floats, membership: Floats) -> Floats:
     >>> group_means(np.array([1.0, 0.5, 0.2]), np.array([[1.0, 0.0], [0.5, 0.5], [0.0, 0.0]]))
     array([0.83333333, 0.5       ])
     """
-    by_group = np.moveaxis(membership, -1, -2)
+    by_group = membership.swapaxes(-1, -2)
     weights = rank_sum(by_group)
     return divide(rank_sum(by_group * values[..., None, :]), weights, weights > 0)
+
+
+def not_below(merits: Floats, group: int, ties: str = "both") -> Bools:
+    """Whether the merit of a group is at least that of each group, (…, group); False for groups without merit.
+
+    Of two equal merits, with ties="first" only that of the group named first is at least the other.
+
+    >>> not_below(np.array([2.0, 1.0, 2.0]), 2), not_below(np.array([2.0, 1.0, 2.0]), 2, "first")
+    (array([ True,  True,  True]), array([False,  True,  True]))
+    """
+    own = merits[..., group, None]
+    margin = TIE * np.maximum(own, merits)
+    lead = own - merits  # NaN, and so False below, for a group without documents
+    above = lead >= -margin
+    if ties == "first":
+        above[..., :group] = (lead > margin)[..., :group]
+    ahead: Bools = above & (own > 0) & (merits > 0)
+    return ahead
 
 
 def _of_groups(
     exposure: Floats, merits: Floats, membership: Floats, pairs: str, ties: str
 ) -> tuple[Floats, Floats]:
     """D_group, and its gradient by the groups' mean exposures."""
-    mean_merit = group_means(merits, membership)
-    shape, (v, m) = _flat(group_means(exposure, membership), mean_merit)
+    means = group_means(np.stack([exposure, merits]), membership)
+    shape, (v, m) = means.shape[1:], means.reshape(2, -1, means.shape[-1])
     counted = m > 0  # False for the NaN of a group without documents
     inverse = np.divide(1.0, m, out=np.zeros(m.shape), where=counted)
-    levels = merit_levels(np.where(counted, m, 0.0), TIE)
-    if ties == "first":
-        # Of equal merits, that of the group named first counts as the higher one.
-        groups = m.shape[1]
-        keys = np.where(counted, levels * (groups + 1) - np.arange(groups), -np.arange(groups))
-        ranks = np.argsort(np.argsort(keys, axis=1), axis=1)
-        levels = np.where(counted, ranks + 1 - (groups - counted.sum(axis=1, keepdims=True)), 0)
-    excess = pair_excess(np.divide(v, m, out=np.zeros(m.shape), where=counted), levels)
+    ratios = np.divide(v, m, out=np.zeros(m.shape), where=counted)
+    value, slope = np.zeros(len(m)), np.zeros(m.shape)
+    for group in range(m.shape[1]):
+        excess = np.maximum(ratios[:, group, None] - ratios, 0.0) * not_below(m, group, ties)
+        if pairs == "max":
+            other = np.argmax(excess, axis=1)
+            worst = np.take_along_axis(excess, other[:, None], axis=1)[:, 0]
+            rows = np.flatnonzero(worst > value)
+            value[rows], slope[rows] = worst[rows], 0.0
+            slope[rows, group], slope[rows, other[rows]] = 1.0, -1.0
+        else:
+            above = excess > 0
+            value += rank_sum(excess)
+            slope[:, group] += above.sum(axis=1)
+            slope -= above
     n = counted.sum(axis=1)
-    if pairs == "max":
-        value, slope = np.where(n > 1, excess.worst, np.nan), excess.worst_slope
-    else:
-        count = n * (n - 1) / 2
-        value = divide(excess.total, count, n > 1)
-        slope = excess.slope / np.maximum(count, 1)[:, None]
-    return value.reshape(shape[:-1]), (slope * inverse).reshape(shape)
+    count = np.ones(len(m)) if pairs == "max" else np.maximum(n * (n - 1) / 2, 1)
+    value = np.where(n > 1, value / count, np.nan)
+    return value.reshape(shape[:-1]), (slope * inverse / count[:, None]).reshape(shape)
 
 
 def group_disparity(
@@ -225,7 +214,7 @@ def group_disparity(
 
 def by_documents(slope: Floats, membership: Floats) -> Floats:
     """A gradient by group means (…, group) as a gradient by the documents' values (…, document)."""
-    size = rank_sum(np.moveaxis(membership, -1, -2))
+    size = rank_sum(membership.swapaxes(-1, -2))
     share = divide(np.where(np.isnan(slope), 0.0, slope), size, size > 0, otherwise=0.0)
     return rank_sum(membership * share[..., None, :])
 
@@ -249,12 +238,11 @@ class DInd(ExposureMeasure):
     merit: str = merit_param()
 
     def of_exposure(self, exposed: Exposed) -> Floats:
-        """The value for each topic; NaN without a pair."""
         return individual_disparity(exposed.exposure, merit(exposed.grades, self.merit))
 
-    def gradient(self, exposed: Exposed) -> Floats:
-        """∂D_ind/∂ε; 0 at the kinks, where two documents have equal exposure per merit."""
-        return _individual(exposed.exposure, merit(exposed.grades, self.merit))[1]
+    def value_and_gradient(self, exposed: Exposed) -> tuple[Floats, Floats]:
+        """D_ind and ∂D_ind/∂ε; 0 at the kinks, where two documents have equal exposure per merit."""
+        return _individual(exposed.exposure, merit(exposed.grades, self.merit))
 
 
 @dataclass(frozen=True)
@@ -278,7 +266,6 @@ class DCross(ExposureMeasure):
     merit: str = merit_param()
 
     def of_exposure(self, exposed: Exposed) -> Floats:
-        """The value for each topic; NaN with fewer than two candidates."""
         return cross_disparity(exposed.exposure, merit(exposed.grades, self.merit), exposed.candidates)
 
     def gradient(self, exposed: Exposed) -> Floats:
@@ -319,13 +306,14 @@ class DGroup(ExposureMeasure):
     merit: str = merit_param()
 
     def of_exposure(self, exposed: Exposed) -> Floats:
-        """The value for each topic; NaN with fewer than two groups, or where the attribute does not apply."""
         return np.where(exposed.attribute(self.attr).applies, self._value_and_slope(exposed)[0], np.nan)
 
-    def gradient(self, exposed: Exposed) -> Floats:
-        """∂D_group/∂ε; 0 at the kinks."""
-        gradient = by_documents(self._value_and_slope(exposed)[1], exposed.candidate_membership(self.attr))
-        return np.where(exposed.attribute(self.attr).applies[..., None], gradient, 0.0)
+    def value_and_gradient(self, exposed: Exposed) -> tuple[Floats, Floats]:
+        """D_group and ∂D_group/∂ε; 0 at the kinks."""
+        value, slope = self._value_and_slope(exposed)
+        gradient = by_documents(slope, exposed.candidate_membership(self.attr))
+        applies = exposed.attribute(self.attr).applies
+        return np.where(applies, value, np.nan), np.where(applies[..., None], gradient, 0.0)
 
     def _value_and_slope(self, exposed: Exposed) -> tuple[Floats, Floats]:
         merits = merit(exposed.grades, self.merit)

@@ -51,5 +51,4 @@ class ERR(RankingMeasure):
     missing = 0.0
 
     def of_ranking(self, ranked: Ranked) -> Floats:
-        """The value for each ranking; never undefined."""
         return expected_reciprocal_rank(ranked.cut(self.cutoff).grades, ranked.max_grade)

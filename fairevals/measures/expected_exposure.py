@@ -106,7 +106,6 @@ class ExpectedExposureMeasure(ExposureMeasure):
         return target_exposure(exposed.grades, exposed.present, weights)
 
     def of_exposure(self, exposed: Exposed) -> Floats:
-        """The value for each topic; NaN where undefined."""
         exposure, target, defined = self._pair(exposed)
         return np.where(defined, self.of_pair(exposure, target), np.nan)
 

@@ -91,7 +91,6 @@ class GF(RankingMeasure):
     )
 
     def of_ranking(self, ranked: Ranked) -> Floats:
-        """The value for each ranking; NaN where undefined."""
         ranked = ranked.cut(self.cutoff)
         attribute = ranked.attribute(self.attr)
         weights = stop_probabilities(ranked.grades, ranked.max_grade)

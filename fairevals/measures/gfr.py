@@ -92,7 +92,6 @@ class GFR(RankingMeasure):
         return (utility, *fairness)
 
     def of_ranking(self, ranked: Ranked) -> Floats:
-        """The value for each ranking; NaN where undefined."""
         names = sorted(ranked.attributes)  # a sum in another order differs in the last bit
         weights = [
             np.where(attribute.applies, attribute.weight, 0.0) for attribute in map(ranked.attribute, names)

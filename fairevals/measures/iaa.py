@@ -58,7 +58,6 @@ class IAA(ExposureMeasure):
     merit: str = merit_param()
 
     def of_exposure(self, exposed: Exposed) -> Floats:
-        """The value for each topic; NaN without exposure or merit."""
         return inequity_of_attention(exposed.exposure, merit(exposed.grades, self.merit))
 
     def gradient(self, exposed: Exposed) -> Floats:

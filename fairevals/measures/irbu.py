@@ -43,5 +43,4 @@ class IRBU(RankingMeasure):
     phi: float = param(0.99, "persistence, a number in [0, 1]", check=unit)
 
     def of_ranking(self, ranked: Ranked) -> Floats:
-        """The value for each ranking; never undefined."""
         return intentwise_rank_biased_utility(ranked.cut(self.cutoff).grades, ranked.max_grade, self.phi)

@@ -11,7 +11,7 @@ from fairevals.errors import UsageError
 from fairevals.measures.base import HIGHER, LinearMeasure, attention_param, param, rank_sum
 from fairevals.typing import Floats
 
-HIGHEST_GRADE = 500
+HIGHEST_EXPONENT = 500
 """The highest grade whose gain 2^g−1, summed and multiplied, stays a finite number."""
 
 
@@ -24,9 +24,9 @@ def gains(grades: Floats, dcg: str = "log2") -> Floats:
     if dcg != "exp-log2":
         return grades
     highest = float(grades.max(initial=0.0))
-    if highest > HIGHEST_GRADE:
+    if highest > HIGHEST_EXPONENT:
         raise UsageError(
-            f"nDCG(dcg='exp-log2'): a grade of {highest:g}; expected at most {HIGHEST_GRADE}, as 2^g grows fast"
+            f"nDCG(dcg='exp-log2'): a grade of {highest:g}; expected at most {HIGHEST_EXPONENT}, as 2^g grows fast"
         )
     exponential: Floats = np.exp2(grades) - 1
     return exponential
@@ -65,7 +65,6 @@ class NDCG(LinearMeasure):
             )
 
     def worth(self, view: View) -> Floats:
-        """The gain of each document."""
         return gains(view.grades, self.dcg)
 
     def scale(self, view: View) -> Floats:

@@ -42,9 +42,7 @@ class P(LinearMeasure):
         return self.cutoff
 
     def worth(self, view: View) -> Floats:
-        """1 for a relevant document."""
         return ((view.grades >= self.rel) & view.present).astype(np.float64)
 
     def scale(self, view: View) -> float:
-        """The cutoff."""
         return self.depth

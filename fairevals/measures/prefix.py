@@ -156,7 +156,6 @@ class PrefixMeasure(RankingMeasure):
         """The deviation of a prefix from the list."""
 
     def of_ranking(self, ranked: Ranked) -> Floats:
-        """The value for each ranking; NaN where undefined."""
         attribute = ranked.attribute(self.attr)
         protected, length, reach = skip_unmapped(attribute, self.protected, self.cutoff)
         total = rank_sum(protected)
@@ -339,7 +338,6 @@ class FAIR(RankingMeasure):
     )
 
     def of_ranking(self, ranked: Ranked) -> Floats:
-        """The value for each ranking; NaN where undefined."""
         ranked = ranked.cut(self.cutoff)
         attribute = ranked.attribute(self.attr)
         protected, length, _ = skip_unmapped(attribute, self.protected, None)

@@ -72,7 +72,6 @@ class RatioMeasure(ExposureMeasure):
         """What exposures are multiplied by, and the merits by whose mean the mean exposure is divided, if any."""
 
     def of_exposure(self, exposed: Exposed) -> Floats:
-        """The value for each topic; NaN where a mean is 0 or undefined, or the attribute does not apply."""
         attribute, membership = self._sides(exposed)
         factor, merits = self.weights(exposed)
         per = None if merits is None else group_means(merits, membership)

@@ -40,5 +40,4 @@ class RR(RankingMeasure):
     rel: float = param(1, "the least grade that counts as relevant, above 0", check=positive)
 
     def of_ranking(self, ranked: Ranked) -> Floats:
-        """The value for each ranking; never undefined."""
         return reciprocal_rank(ranked.cut(self.cutoff).grades >= self.rel)

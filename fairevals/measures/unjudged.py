@@ -26,6 +26,5 @@ class Unjudged(ExposureMeasure):
     source = "MacAvaney, Macdonald, Ounis: Streamlining evaluation with ir-measures. ECIR 2022 (as Judged@K)"
 
     def of_exposure(self, exposed: Exposed) -> Floats:
-        """The share for each topic; NaN without exposure."""
         total = rank_sum(exposed.exposure)
         return divide(rank_sum(exposed.exposure * ~exposed.judged), total, total > 0)

@@ -6,7 +6,6 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.optimize import brentq
 
 from fairevals.errors import escape
 from fairevals.typing import Floats
@@ -86,6 +85,8 @@ def diagnose_policy(scores: Floats, temperature: float = 1.0) -> PolicyDiagnosis
     half_way = (1.0 + uniform) / 2.0
     half_way_temperature = None
     if float(np.mean(1.0 / (gaps == 0).sum(axis=1))) > half_way:
+        from scipy.optimize import brentq
+
         # At the upper end every weight is at least 1/e, which is below half-way for any n ≥ 2; at the lower end
         # e^{−gap/T} is 0 for every gap, so that only ties are left.
         positive = gaps[(gaps > 0) & (gaps < np.inf)]

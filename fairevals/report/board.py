@@ -174,27 +174,26 @@ def board(
     columns: list[list[BoardEntry]] = []
     for m in measures:
         direction, incomplete = scores.measures[m].direction, scores.incomplete[:, m].tolist()
-        means = [mean_interval(scores, r, m, 1 - alpha) for r in runs]
+        means = [(scores.mean(r, m), *mean_interval(scores, r, m, 1 - alpha)) for r in runs]
         best = best_of(
-            [mean.value for mean in means], direction, DECIMALS, [not lacks for lacks in incomplete]
+            [mean.value for mean, _, _ in means], direction, DECIMALS, [not lacks for lacks in incomplete]
         )
         columns.append(
             [
                 BoardEntry(
                     value=mean.value,
                     cost=float(direction.cost(mean.value)),
-                    low=mean.low,
-                    high=mean.high,
+                    **interval._asdict(),
                     letters=groups[m].letters[r],
                     topics=mean.topics,
-                    undefined=len(mean.undefined),
-                    topic_se=mean.spread.topics,
-                    sampling_se=mean.spread.sampling,
-                    notable=mean.spread.notable,
+                    undefined=mean.undefined,
+                    topic_se=spread.topics,
+                    sampling_se=spread.sampling,
+                    notable=spread.notable,
                     incomplete=incomplete[r],
                     best=best[r],
                 )
-                for r, mean in enumerate(means)
+                for r, (mean, interval, spread) in enumerate(means)
             ]
         )
     entries = tuple(zip(*columns, strict=True))

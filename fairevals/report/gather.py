@@ -29,7 +29,7 @@ from fairevals.statistics import (
     rank_correlations,
     remarks,
 )
-from fairevals.statistics.pairing import NEGLIGIBLE, abridged, run_number
+from fairevals.statistics.pairing import NEGLIGIBLE, abridged, mean, position
 from fairevals.typing import Floats
 
 PANELS = 6
@@ -106,14 +106,12 @@ class Report:
 
 def drivers(paired: Paired, count: int = 8) -> list[dict[str, Any]]:
     """The topics with the largest gains or losses, with the mean gain over the other topics as "without"."""
-    place = {topic: t for t, topic in enumerate(paired.topics)}
-    rows = []
-    for topic, gain in paired.driving(count):
-        t = place[topic]
-        rest = np.delete(paired.gains, t)
-        without = math.fsum(rest) / rest.size if rest.size else math.nan
-        values = {"value": float(paired.values[t]), "baseline": float(paired.baseline_values[t])}
-        rows.append({"topic": topic, **values, "gain": gain, "without": without})
+    gains, rows = paired.gains, []
+    for t in np.argsort(-np.abs(gains), kind="stable")[:count].tolist():
+        if gains[t]:
+            values = {"value": float(paired.values[t]), "baseline": float(paired.baseline_values[t])}
+            without = {"gain": float(gains[t]), "without": mean(np.delete(gains, t))}
+            rows.append({"topic": paired.topics[t], **values, **without})
     return rows
 
 
@@ -166,8 +164,8 @@ def gather(
         scores = score(runs, collection, plan, jobs=jobs, progress=progress)
     for warning in caught:  # shown as usual, and again among the remarks
         warnings.warn_explicit(warning.message, warning.category, warning.filename, warning.lineno)
-    baseline = run_number(scores, 0 if options.baseline is None else options.baseline)
-    references = {run_number(scores, run) for run in options.references}
+    baseline = position(scores, "run", 0 if options.baseline is None else options.baseline)
+    references = {position(scores, "run", run) for run in options.references}
     references |= {r for r in range(len(scores.runs)) if scores.status(r) == "reference"}
     named = None if options.baseline is None else baseline  # the default one is a run like any other
     means = board(scores, baseline=named, references=references, seed=seed)

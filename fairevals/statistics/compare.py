@@ -1,17 +1,17 @@
 """Runs against a baseline: differences, intervals, tests and effect sizes for every measure."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from fairevals.errors import UsageError, escape, pluralize
 from fairevals.evaluation.scores import Scores
 from fairevals.io.out import Cell, Table
-from fairevals.statistics.intervals import Interval, bootstrap_interval, t_interval
+from fairevals.statistics import inference
+from fairevals.statistics.inference import CORRECTIONS, Interval, PairedTest, correct
 from fairevals.statistics.pairing import (
     DEFAULT_RESAMPLES,
     NEGLIGIBLE,
@@ -20,22 +20,18 @@ from fairevals.statistics.pairing import (
     common_topics,
     orientation,
     pair,
-    run_number,
+    position,
 )
-from fairevals.statistics.tests import CORRECTIONS, PairedTest, bootstrap_test, correct, t_test, wilcoxon_test
 from fairevals.statistics.tukey import Family, RunGroups, significance_groups, tukey_family
 
 
-@dataclass(frozen=True)
-class Procedure:
+class Procedure(NamedTuple):
     """The titles of a test, and of the interval and the effect size that go with it."""
 
     title: str
     interval: str
     effect: str
     effect_title: str
-    corrected: bool = False
-    """Whether its p-values are corrected for many runs by construction."""
 
 
 _DZ = ("d_z", "d_z = mean/sd of the differences")
@@ -43,11 +39,12 @@ PROCEDURES = {
     "ttest": Procedure("paired t-test", "t", *_DZ),
     "wilcoxon": Procedure("Wilcoxon signed-rank test", "t", "r", "r = rank-biserial correlation"),
     "tukey": Procedure(
-        "randomised Tukey HSD", "simultaneous", "d", "d = difference / residual standard deviation", True
+        "randomised Tukey HSD", "simultaneous", "d", "d = difference / residual standard deviation"
     ),
     "bootstrap": Procedure("paired bootstrap test", "BCa bootstrap", *_DZ),
 }
-"""Every test by name."""
+LISTED_NAMES = 5
+"""How many names a remark lists."""
 
 
 @dataclass(frozen=True)
@@ -70,7 +67,6 @@ class Comparison(Paired):
 
     @property
     def significant(self) -> bool:
-        """Whether corrected p < alpha."""
         return self.corrected < self.alpha
 
     @property
@@ -79,17 +75,16 @@ class Comparison(Paired):
 
         The sign is that of the tested effect, which for Wilcoxon's test can differ from that of the mean difference.
         """
-        sign = self.difference if math.isnan(self.effect) else self.effect
-        if not self.significant or not sign or not orientation(self.direction):
+        gain = orientation(self.direction) * (self.difference if math.isnan(self.effect) else self.effect)
+        if not self.significant or not gain:
             return ""
-        return "better" if sign * orientation(self.direction) > 0 else "worse"
+        return "better" if gain > 0 else "worse"
 
     @property
     def statement(self) -> str:
         """The verdict for readers: with the number of common topics if one of the two runs is incomplete."""
-        if not self.verdict or not self.incomplete:
-            return self.verdict
-        return f"{self.verdict} on {pluralize(len(self.topics), 'common topic')}"
+        on = f" on {pluralize(len(self.topics), 'common topic')}" if self.incomplete else ""
+        return self.verdict and self.verdict + on
 
 
 @dataclass(frozen=True)
@@ -107,7 +102,6 @@ class Comparisons:
 
     @property
     def procedure(self) -> Procedure:
-        """The titles of test, interval and effect size."""
         return PROCEDURES[self.test]
 
     def of(self, measure: str) -> tuple[Comparison, ...]:
@@ -141,71 +135,69 @@ def compare(
     """
     if test not in PROCEDURES:
         raise UsageError(f"the test is {escape(test)!r}; expected one of {', '.join(PROCEDURES)}")
-    if PROCEDURES[test].corrected and correction not in (None, "none"):
+    if test == "tukey" and correction not in (None, "none"):
         raise UsageError(f"{test} corrects for all pairs of runs by itself: do not ask for a correction")
-    correction = correction or ("none" if PROCEDURES[test].corrected else "holm")
-    b = run_number(scores, baseline)
+    correction = correction or ("none" if test == "tukey" else "holm")
+    b = position(scores, "run", baseline)
+    others = [r for r in range(len(scores.runs)) if r != b]
+    draws: Any = {"resamples": resamples, "seed": seed}
     rows: list[Comparison] = []
     families: list[Family] = []
     for m in range(len(scores.measures)):
-        groups = None
         if test == "tukey":
             families.append(tukey_family(scores, m, include=b))
-            groups = significance_groups(scores, m, families[-1], alpha=alpha, resamples=resamples, seed=seed)
-        tested = [
-            _compare_pair(scores, m, r, b, groups or test, alpha, resamples, seed)
-            for r in range(len(scores.runs))
-            if r != b
-        ]
-        corrected = correct(np.array([row.p for row in tested]), correction)
-        rows += [replace(row, corrected=float(p)) for row, p in zip(tested, corrected, strict=True)]
+            groups = significance_groups(scores, m, families[-1], alpha=alpha, **draws)
+            tested = [_within_family(scores, m, r, b, groups) for r in others]
+        else:
+            tested = [_test_pair(pair(scores, m, r, b), test, 1 - alpha, draws) for r in others]
+        corrected = correct(np.array([result.p for _, result, _ in tested]), correction).tolist()
+        for r, p, (paired, result, interval) in zip(others, corrected, tested, strict=True):
+            outside = test == "tukey" and r not in families[-1].places
+            untested = (
+                "the run is outside the family" if outside else "the difference is the same on every topic"
+            )
+            if len(paired.topics) < 2:
+                untested = "at least two common topics are needed"
+            rows.append(
+                Comparison(
+                    **vars(paired),
+                    **interval._asdict(),
+                    p=result.p,
+                    corrected=p,
+                    effect=result.effect,
+                    untested=untested if math.isnan(result.p) else "",
+                    incomplete=tuple(scores.runs[i] for i in (r, b) if scores.incomplete[i, m]),
+                    alpha=alpha,
+                )
+            )
     return Comparisons(scores, scores.runs[b], test, correction, alpha, tuple(rows), tuple(families))
 
 
-def _compare_pair(
-    scores: Scores, m: int, r: int, b: int, test: str | RunGroups, alpha: float, resamples: int, seed: int
-) -> Comparison:
-    """One row; `test` is a name, or the result of Tukey's test."""
-    outside = False
-    if isinstance(test, RunGroups):
-        places = test.family.places
-        outside = not {r, b} <= set(places)
-        paired = pair(scores, m, r, b, None if outside else common_topics(scores, m, places))
-        tested, interval = PairedTest(math.nan, math.nan, math.nan), Interval()
-        if not outside:
-            at = places.index(r), places.index(b)
-            tukey, difference = test.tukey, paired.difference
-            effect = -orientation(paired.direction) * float(tukey.effects[at]) + 0.0  # the test is of costs
-            tested = PairedTest(difference, float(tukey.p[at]), effect)
-            interval = Interval(difference - tukey.critical, difference + tukey.critical)
+def _test_pair(paired: Paired, test: str, level: float, draws: Any) -> tuple[Paired, PairedTest, Interval]:
+    """The result of a test of two runs; the interval of equal runs has width 0."""
+    d = paired.differences
+    if test == "bootstrap":
+        result = inference.bootstrap_test(d, **draws)
+        interval = inference.bootstrap_interval(d, level, **draws)
     else:
-        paired = pair(scores, m, r, b)
-        d = paired.differences
-        if test == "bootstrap":
-            tested = bootstrap_test(d, resamples=resamples, seed=seed)
-            interval = bootstrap_interval(d, 1 - alpha, resamples=resamples, seed=seed)
-        else:
-            tested = wilcoxon_test(d) if test == "wilcoxon" else t_test(d)
-            interval = t_interval(d, 1 - alpha)
-        if d.size >= 2 and not d.any():
-            interval = Interval(0.0, 0.0)
-    if not math.isnan(tested.p):
-        reason = ""
-    elif len(paired.topics) < 2:
-        reason = "at least two common topics are needed"
-    else:
-        reason = "the run is outside the family" if outside else "the difference is the same on every topic"
-    return Comparison(
-        **vars(paired),
-        low=interval.low,
-        high=interval.high,
-        p=tested.p,
-        corrected=tested.p,
-        effect=tested.effect,
-        untested=reason,
-        incomplete=tuple(scores.runs[i] for i in (r, b) if scores.incomplete[i, m]),
-        alpha=alpha,
-    )
+        result = inference.wilcoxon_test(d) if test == "wilcoxon" else inference.t_test(d)
+        interval = inference.t_interval(d, level)
+    return paired, result, Interval(0.0, 0.0) if d.size >= 2 and not d.any() else interval
+
+
+def _within_family(
+    scores: Scores, m: int, r: int, b: int, groups: RunGroups
+) -> tuple[Paired, PairedTest, Interval]:
+    """The result of Tukey's test for two runs, on the topics of the family; undefined for a run outside it."""
+    places, tukey = groups.family.places, groups.tukey
+    if not {r, b} <= set(places):
+        return pair(scores, m, r, b), PairedTest(), Interval()
+    paired = pair(scores, m, r, b, common_topics(scores, m, places))
+    at = places.index(r), places.index(b)
+    effect = -orientation(paired.direction) * float(tukey.effects[at]) + 0.0  # the test is of costs
+    difference = paired.difference
+    interval = Interval(difference - tukey.critical, difference + tukey.critical)
+    return paired, PairedTest(difference, float(tukey.p[at]), effect), interval
 
 
 def description(comparisons: Comparisons, mark: str = "*") -> str:
@@ -213,7 +205,7 @@ def description(comparisons: Comparisons, mark: str = "*") -> str:
     procedure = comparisons.procedure
     runs = len({row.run for row in comparisons.rows})
     marked = "p"
-    if procedure.corrected:
+    if comparisons.test == "tukey":
         corrected = "p corrected for all pairs of runs of a measure by the test itself"
     elif runs == 1:
         corrected = "one run and so one p for each measure, nothing to correct"
@@ -230,54 +222,44 @@ def description(comparisons: Comparisons, mark: str = "*") -> str:
     )
 
 
-def remarks(comparisons: Comparisons, limit: int = 5) -> list[str]:
-    """What else a reader must know, one line each, with at most `limit` names in each.
+def remarks(comparisons: Comparisons) -> list[str]:
+    """What else a reader must know, one line each, with at most `LISTED_NAMES` names in each.
 
     Distances to a target, the family of Tukey's test, p-values that could not be computed, incomplete runs, topics
     that were left out, and notable sampling error.
     """
-    lines = []
-    measures = list(dict.fromkeys(row.measure for row in comparisons.rows))
+    lines, all_rows = [], comparisons.rows
+    measures = list(dict.fromkeys(row.measure for row in all_rows))
     targets = [name for name in measures if comparisons.of(name)[0].direction.target is not None]
     if targets:
-        lines.append(
-            f"{', '.join(targets)}: differences are of the distances to the best value, less is better"
-        )
+        what = "differences are of the distances to the best value, less is better"
+        lines.append(f"{', '.join(targets)}: {what}")
     lines += dict.fromkeys(map(str, comparisons.families))
-
-    def add(text: str, rows: Sequence[Comparison]) -> None:
-        if rows:
-            names = [f"{row.measure} of {escape(row.run)}" for row in rows]
-            lines.append(f"{text}: {abridged(names, limit)}")
-
-    for reason in dict.fromkeys(row.untested for row in comparisons.rows if row.untested):
-        add(f"no p-value, {reason}", [row for row in comparisons.rows if row.untested == reason])
+    for reason in dict.fromkeys(row.untested for row in all_rows if row.untested):
+        lines.append(f"no p-value, {reason}: {_listed([row for row in all_rows if row.untested == reason])}")
     for measure in measures:
         rows = comparisons.of(measure)
         incomplete = list(dict.fromkeys(escape(run) for row in rows for run in row.incomplete))
         if incomplete:
-            names = abridged(incomplete, limit)
+            names = abridged(incomplete, LISTED_NAMES)
             lines.append(f"{measure}: incomplete runs, compared on common topics only: {names}")
-        lines += _left_out(measure, rows, limit)
-    add(
-        f"sampling error above {100 * NEGLIGIBLE:g} % of the standard error (draw more samples)",
-        [row for row in comparisons.rows if row.spread.notable],
-    )
+        shared = set(rows[0].undefined).intersection(*(row.undefined for row in rows))
+        left_out = [("" if len(rows) == 1 else " for every run", shared)]
+        left_out += [(f" for {escape(row.run)}", set(row.undefined) - shared) for row in rows]
+        for whom, topics in left_out:
+            if topics:
+                names = abridged([escape(t) for t in comparisons.scores.topics if t in topics], LISTED_NAMES)
+                count = pluralize(len(topics), "topic")
+                lines.append(f"{measure}: left out as undefined{whom}: {count} ({names})")
+    noisy = [row for row in all_rows if row.spread.notable]
+    if noisy:
+        what = f"sampling error above {100 * NEGLIGIBLE:g} % of the standard error (draw more samples)"
+        lines.append(f"{what}: {_listed(noisy)}")
     return lines
 
 
-def _left_out(measure: str, rows: Sequence[Comparison], limit: int) -> list[str]:
-    """The topics left out for all runs, then those left out for one."""
-    shared = set(rows[0].undefined).intersection(*(row.undefined for row in rows))
-    whom = "" if len(rows) == 1 else " for every run"
-    parts = [(whom, [t for t in rows[0].undefined if t in shared])]
-    parts += [(f" for {escape(row.run)}", [t for t in row.undefined if t not in shared]) for row in rows]
-    return [
-        f"{measure}: left out as undefined{whom}: "
-        f"{pluralize(len(topics), 'topic')} ({abridged([escape(t) for t in topics], limit)})"
-        for whom, topics in parts
-        if topics
-    ]
+def _listed(rows: Sequence[Comparison]) -> str:
+    return abridged([f"{row.measure} of {escape(row.run)}" for row in rows], LISTED_NAMES)
 
 
 COMPARISON_COLUMNS = (

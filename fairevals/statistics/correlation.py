@@ -1,7 +1,5 @@
 """How similarly measures rank the runs: Kendall's τ with bootstrap intervals over topics."""
 
-from __future__ import annotations
-
 import warnings
 from dataclasses import dataclass
 
@@ -47,7 +45,8 @@ def tau_matrix(costs: Floats) -> Floats:
     agreement = signs @ np.swapaxes(signs, -1, -2)
     counts = np.abs(signs) @ np.swapaxes(defined.astype(np.float64), -1, -2)
     products = counts * np.swapaxes(counts, -1, -2)
-    tau: Floats = np.where(products > 0, agreement / np.sqrt(np.where(products > 0, products, 1.0)), np.nan)
+    undefined = np.full_like(products, np.nan)
+    tau: Floats = np.divide(agreement, np.sqrt(products), out=undefined, where=products > 0)
     return tau
 
 
@@ -71,28 +70,22 @@ def rank_correlations(
         runs = np.flatnonzero(np.isfinite(scores.values[:, m]).any(axis=1))
         used[m] = topics = common_topics(scores, m, runs.tolist())
         costs[m, :, runs] = np.where(topics, measure.direction.cost(scores.values[runs, m]), 0.0)
-    tau = tau_matrix(_mean_costs(costs, used, np.ones((1, shape[1])))[0])
+
+    def tau_of(weights: Floats) -> Floats:
+        """τ between means over topics with the weights (resamples, topics)."""
+        sums = np.einsum("bt,mtr->bmr", weights, costs, optimize=True)
+        total = (weights @ used.T)[..., None]
+        return tau_matrix(np.where(total > 0, sums / np.maximum(total, 1.0), np.nan))
+
+    tau = tau_of(np.ones((1, shape[1])))[0]
     rng = np.random.default_rng(seed)
     drawn = []
     for count in batches(resamples, shape[0] * shape[2] * max(shape[2], shape[1] // max(1, shape[2]))):
         weights = rng.multinomial(shape[1], np.full(shape[1], 1 / shape[1]), size=count).astype(np.float64)
-        drawn.append(tau_matrix(_mean_costs(costs, used, weights)))
+        drawn.append(tau_of(weights))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RuntimeWarning)  # two measures without a τ in any resample
         low, high = np.nanquantile(np.concatenate(drawn), [(1 - level) / 2, (1 + level) / 2], axis=0)
     low[np.isnan(tau)] = high[np.isnan(tau)] = np.nan
-    return RankCorrelations(
-        measures=tuple(map(str, scores.measures)),
-        tau=tau,
-        low=low,
-        high=high,
-        topics=tuple(int(count) for count in used.sum(axis=1)),
-    )
-
-
-def _mean_costs(costs: Floats, used: Floats, weights: Floats) -> Floats:
-    """Weighted means over topics: costs (measures, topics, runs), weights (resamples, topics) → (…, measures, runs)."""
-    total = weights @ used.T
-    sums = np.einsum("bt,mtr->bmr", weights, costs, optimize=True)
-    means: Floats = np.where(total[..., None] > 0, sums / np.maximum(total, 1.0)[..., None], np.nan)
-    return means
+    counts = tuple(int(count) for count in used.sum(axis=1))
+    return RankCorrelations(tuple(map(str, scores.measures)), tau, low, high, counts)

@@ -5,11 +5,11 @@ target is compared by the distance to it, topic by topic: two runs at +1 and −
 from it, although the mean of such a run may be 0.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import compress
+from typing import Literal
 
 import numpy as np
 
@@ -29,23 +29,14 @@ BATCH_CELLS = 1 << 21
 
 
 def batches(total: int, cells_each: int) -> Iterator[int]:
-    """Batch sizes that sum to `total`, each as large as `BATCH_CELLS` allows.
-
-    >>> list(batches(5, BATCH_CELLS // 2))
-    [2, 2, 1]
-    """
+    """Batch sizes that sum to `total`, each as large as `BATCH_CELLS` allows."""
     step = max(1, BATCH_CELLS // max(1, cells_each))
     for start in range(0, total, step):
         yield min(step, total - start)
 
 
 def orientation(direction: Direction) -> int:
-    """1 if a larger number is better, −1 if a smaller one is (lower is better, or a distance), 0 for neither.
-
-    >>> from fairevals.measures.base import HIGHER, LOWER, NEUTRAL, near
-    >>> orientation(HIGHER), orientation(LOWER), orientation(near(0.0)), orientation(NEUTRAL)
-    (1, -1, -1, 0)
-    """
+    """1 if a larger number is better, −1 if a smaller one is (lower is better, or a distance), 0 for neither."""
     return {"higher": 1, "none": 0}.get(direction.word, -1)
 
 
@@ -67,11 +58,7 @@ def subtract(a: Floats, b: Floats, scale: Floats | float = 0.0) -> Floats:
 
 
 def mean(values: Floats) -> float:
-    """The mean, exactly rounded as in `Scores.mean`; NaN without values.
-
-    >>> mean(np.array([0.1] * 10)), mean(np.zeros(0))
-    (0.1, nan)
-    """
+    """The mean, exactly rounded as in `Scores.mean`; NaN without values."""
     return math.fsum(values) / values.size if values.size else math.nan
 
 
@@ -80,11 +67,16 @@ class Spread:
     """The standard error of a mean over topics, and its parts."""
 
     total: float
-    """s/√n, the divisor of a t-test. It includes both parts; NaN with fewer than two topics."""
-    topics: float
-    """The part that more samples cannot reduce: √max(0, total² − sampling²)."""
+    """s/√n, the divisor of a t-test. It includes the sampling error; NaN with fewer than two topics."""
     sampling: float
     """The part from sampling rankings, √(Σ se²)/n; NaN if every value is exact."""
+
+    @property
+    def topics(self) -> float:
+        """The part that more samples cannot reduce: √max(0, total² − sampling²)."""
+        if math.isnan(self.total) or math.isnan(self.sampling):
+            return self.total
+        return math.sqrt(max(0.0, self.total**2 - self.sampling**2))
 
     @property
     def notable(self) -> bool:
@@ -105,18 +97,16 @@ def spread_of(values: Floats, errors: Floats) -> Spread:
     of independently sampled parts; NaN means exact. The observed spread over topics already includes the sampling
     error (Var(x̂) = Var(x) + E[se²]), so intervals and tests based on it need no correction.
 
-    >>> exact = spread_of(np.array([0.2, 0.4]), np.array([np.nan, np.nan]))
-    >>> round(exact.total, 9), exact.sampling, exact.notable
-    (0.1, nan, False)
-    >>> spread_of(np.array([0.2, 0.4]), np.array([0.03, 0.04])).notable
-    True
+    >>> spread = spread_of(np.array([0.2, 0.4]), np.array([0.03, 0.04]))
+    >>> round(spread.total, 9), round(spread.sampling, 9), spread.notable
+    (0.1, 0.025, True)
     """
     n = values.size
     total = float(np.std(values, ddof=1)) / math.sqrt(n) if n > 1 else math.nan
-    if not n or np.isnan(errors).all():
-        return Spread(total, total, math.nan)
-    sampling = math.sqrt(math.fsum((np.nan_to_num(errors) ** 2).ravel())) / n
-    return Spread(total, math.sqrt(max(0.0, total**2 - sampling**2)) if n > 1 else math.nan, sampling)
+    exact = not n or np.isnan(errors).all()
+    return Spread(
+        total, math.nan if exact else math.sqrt(math.fsum((np.nan_to_num(errors) ** 2).ravel())) / n
+    )
 
 
 @dataclass(frozen=True)
@@ -140,12 +130,10 @@ class Paired:
 
     @property
     def mean(self) -> float:
-        """The mean of the run over the common topics."""
         return mean(self.values)
 
     @property
     def baseline_mean(self) -> float:
-        """The mean of the baseline over the common topics."""
         return mean(self.baseline_values)
 
     @property
@@ -156,44 +144,27 @@ class Paired:
 
     @property
     def difference(self) -> float:
-        """The mean of `differences`."""
         return mean(self.differences)
 
     @property
     def wins(self) -> int:
-        """The number of topics on which the run is better."""
+        """On how many topics the run is better; none if the measure has no direction."""
         return int((self.gains * abs(orientation(self.direction)) > 0).sum())
 
     @property
     def ties(self) -> int:
-        """The number of topics on which the two are equal, up to rounding."""
         return int((self.gains == 0).sum())
 
     @property
     def losses(self) -> int:
-        """The number of topics on which the run is worse."""
         return int((self.gains * abs(orientation(self.direction)) < 0).sum())
 
-    def driving(self, count: int = 10) -> tuple[tuple[str, float], ...]:
-        """(topic, gain) of the `count` topics with the largest differences, largest first."""
-        gains = self.gains
-        order = sorted(range(gains.size), key=lambda t: (-abs(gains[t]), t))
-        return tuple((self.topics[t], float(gains[t])) for t in order[:count] if gains[t])
 
-
-def run_number(scores: Scores, run: int | str) -> int:
-    """The position of a run in the scores, by name or position."""
-    return _position("run", scores.runs, run)
-
-
-def measure_number(scores: Scores, measure: int | str) -> int:
-    """The position of a measure in the scores, by name or position."""
-    return _position("measure", [str(m) for m in scores.measures], measure)
-
-
-def _position(kind: str, names: Sequence[str], wanted: int | str) -> int:
+def position(scores: Scores, kind: Literal["run", "measure"], wanted: int | str) -> int:
+    """The position of a run or a measure in the scores, by name or position."""
     if isinstance(wanted, int):
         return wanted
+    names = [str(name) for name in (scores.runs if kind == "run" else scores.measures)]
     if wanted not in names:
         known = ", ".join(map(escape, names))
         raise UsageError(f"there is no {kind} {escape(wanted)!r}; the {kind}s are {known}")
@@ -210,15 +181,10 @@ def abridged(names: Sequence[str], limit: int) -> str:
     return ", ".join(names[:limit]) + more
 
 
-def topic_names(scores: Scores, chosen: Bools) -> tuple[str, ...]:
-    """The names of the topics that a mask chooses."""
-    return tuple(topic for topic, use in zip(scores.topics, chosen, strict=True) if use)
-
-
 def common_topics(scores: Scores, measure: int, runs: Sequence[int]) -> Bools:
-    """The topics on which all of `runs` have a value; none without runs."""
-    topics: Bools = np.full(len(scores.topics), bool(runs))
-    topics &= np.isfinite(scores.values[list(runs), measure]).all(axis=0)
+    """The topics on which all of `runs` have a value, as a mask; none without runs."""
+    values = scores.values[list(runs), measure]
+    topics: Bools = np.logical_and.reduce(np.isfinite(values), axis=0, initial=bool(runs))
     return topics
 
 
@@ -226,13 +192,16 @@ def pair(
     scores: Scores, measure: int | str, run: int | str, baseline: int | str, topics: Bools | None = None
 ) -> Paired:
     """A run and a baseline on the topics where both have a value (among `topics`, if given)."""
-    m, r, b = measure_number(scores, measure), run_number(scores, run), run_number(scores, baseline)
+    m, r, b = (
+        position(scores, "measure", measure),
+        position(scores, "run", run),
+        position(scores, "run", baseline),
+    )
     direction = scores.measures[m].direction
-    first, second = scores.values[r, m], scores.values[b, m]
-    used: Bools = np.isfinite(first) & np.isfinite(second)
+    used = common_topics(scores, m, (r, b))
     if topics is not None:
         used &= topics
-    first, second = first[used], second[used]
+    first, second = scores.values[[r, b], m][:, used]
     scale = np.maximum(np.abs(first), np.abs(second))
     gains = subtract(costs_of(direction, second), costs_of(direction, first), scale)
     return Paired(
@@ -240,8 +209,8 @@ def pair(
         direction=direction,
         run=scores.runs[r],
         baseline=scores.runs[b],
-        topics=topic_names(scores, used),
-        undefined=topic_names(scores, ~used),
+        topics=tuple(compress(scores.topics, used)),
+        undefined=tuple(compress(scores.topics, ~used)),
         values=first,
         baseline_values=second,
         gains=gains,

@@ -1,10 +1,9 @@
 """Randomised Tukey HSD: all runs of a family against each other, and the letters that a leaderboard shows."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
+from itertools import compress
 from string import ascii_letters
 
 import numpy as np
@@ -17,10 +16,8 @@ from fairevals.statistics.pairing import (
     batches,
     common_topics,
     costs_of,
-    measure_number,
-    run_number,
+    position,
     subtract,
-    topic_names,
 )
 from fairevals.typing import Bools, Floats
 
@@ -56,21 +53,20 @@ def tukey_family(
 ) -> Family:
     """The family of runs for a Tukey test on a measure.
 
-    Runs with the status baseline or reference stay outside, as do the run named as `baseline` and those named as
-    `references`. The test permutes the values of all runs of the family, so a run far below the others (a random
-    order, say) widens the differences that chance explains, and hides differences among the others. Incomplete runs
-    stay outside too where two complete ones are left: the test uses common topics, and a run with values on few
-    of them would take the others' differences away. `include` names the baseline of a comparison: it is in the family
-    in any case, and so are incomplete runs, since each is compared with it.
+    Runs with the status baseline or reference stay outside, as do those named as `baseline` and `references`. The test
+    permutes the values of all runs of the family, so a run far below the others (a random order, say) widens the
+    differences that chance explains, and hides differences among the others. Incomplete runs stay outside too where
+    two complete ones are left, because the test uses common topics only. `include` names the baseline of a comparison:
+    it is in the family in any case, and so are incomplete runs, since each is compared with it.
     """
-    m = measure_number(scores, measure)
+    m = position(scores, "measure", measure)
     values = scores.values[:, m]
     statuses = {r: scores.status(r) for r in range(len(values))}
-    statuses |= {run_number(scores, run): "reference" for run in references}
+    statuses |= {position(scores, "run", run): "reference" for run in references}
     if baseline is not None:
-        statuses[run_number(scores, baseline)] = "baseline"
+        statuses[position(scores, "run", baseline)] = "baseline"
     if include is not None:
-        statuses.pop(run_number(scores, include))
+        statuses.pop(position(scores, "run", include))
     reasons = dict.fromkeys(np.flatnonzero(~np.isfinite(values).any(axis=1)).tolist(), "no value")
     reasons |= {r: status for r, status in statuses.items() if status in ("baseline", "reference")}
     lacking = [r for r in np.flatnonzero(scores.incomplete[:, m]).tolist() if r not in reasons]
@@ -100,20 +96,14 @@ def tukey_hsd(
 ) -> TukeyHSD:
     """Randomised Tukey HSD over complete values, (topics, runs).
 
-    If all runs are alike, each value of a topic could belong to any run: values are permuted within every topic. p of
-    a pair is (1 + #) / (1 + resamples), where # counts the permutations in which some two means differ by as much as
-    the pair's. So it is corrected for the number of pairs by construction. With two runs it is the paired
-    randomisation test. It bounds the chance of any false discovery if all runs are alike, and is
-    conservative otherwise.
-
-    The effect size is (mean_i − mean_j)/√V_E, V_E = Σ(x_tr − x̄_t − x̄_r + x̄)² / ((n − 1)(m − 1)), the residual variance
-    of the two-way analysis of variance without replication.
+    Values are permuted within every topic. p of a pair is (1 + #) / (1 + resamples), where # counts the permutations in
+    which some two means differ by as much as the pair's. So it bounds the chance of any false discovery if all runs
+    are alike, and is conservative otherwise. With two runs it is the paired randomisation test. All numbers are NaN
+    with fewer than two topics or two runs. The effect size is (mean_i − mean_j)/√V_E with the residual variance of the
+    two-way analysis of variance without replication, V_E = Σ(x_tr − x̄_t − x̄_r + x̄)² / ((n − 1)(m − 1)).
 
     Carterette, "Multiple testing in statistical analysis of systems-based information retrieval experiments", TOIS 30,
     2012; Sakai, "Laboratory Experiments in Information Retrieval", Springer 2018.
-
-    With fewer than two topics or two runs there is nothing to test, and all numbers are NaN. Runs with equal values on
-    all topics have p = 1.
 
     >>> result = tukey_hsd(np.array([[0.9, 0.1, 0.2], [0.8, 0.1, 0.0], [0.9, 0.2, 0.1], [0.7, 0.0, 0.1]]))
     >>> result.p.round(2).tolist()
@@ -137,10 +127,8 @@ def tukey_hsd(
     p = (1 + resamples - np.searchsorted(ranges, least, side="left")) / (1 + resamples)
     residual = values - means - values.mean(axis=1, keepdims=True) + means.mean()
     deviation = math.sqrt(float((residual**2).sum()) / ((n - 1) * (m - 1)))
-    if deviation > 1e-10 * scale:
-        effects: Floats = differences / deviation
-    else:
-        effects = np.where(differences == 0, 0.0, np.nan)
+    none = np.where(differences == 0, 0.0, np.nan)
+    effects: Floats = differences / deviation if deviation > 1e-10 * scale else none
     # The largest difference with p ≥ 1 − level; `allowed` is how many ranges may be as large for p < 1 − level. There
     # is none with too few resamples for any such p.
     allowed = math.ceil((1 - level) * (1 + resamples) - 1e-9) - 2
@@ -187,22 +175,17 @@ class RunGroups:
     letters: tuple[str, ...]
     """For every run of the scores. Two runs of the family share a letter if and only if they do not differ
     significantly; `a` is for the best. Empty for runs outside, and for all runs if nothing could be tested."""
-    order: tuple[int, ...]
-    """The positions of the family's runs in the scores, best first."""
     topics: tuple[str, ...]
     """The topics common to the family."""
-    undefined: tuple[str, ...]
-    """The other topics: some run of the family has no value there."""
 
     @property
     def note(self) -> str:
         """One line that says which family the letters are for, or why there are none."""
         if any(self.letters):
             return f"letters: {self.family}"
-        counts = (
-            f"{pluralize(len(self.family.runs), 'run')} and {pluralize(len(self.topics), 'common topic')}"
-        )
-        return f"no letters: at least two runs and two common topics are needed, not {counts}; {self.family}"
+        runs, topics = pluralize(len(self.family.runs), "run"), pluralize(len(self.topics), "common topic")
+        needed = "at least two runs and two common topics are needed"
+        return f"no letters: {needed}, not {runs} and {topics}; {self.family}"
 
 
 def significance_groups(
@@ -218,21 +201,14 @@ def significance_groups(
 
     The result does not depend on the order of the runs.
     """
-    m = measure_number(scores, measure)
+    m = position(scores, "measure", measure)
     family = tukey_family(scores, m) if family is None else family
     used = common_topics(scores, m, family.places)
     costs = costs_of(scores.measures[m].direction, scores.values[list(family.places), m][:, used].T)
     tukey = tukey_hsd(costs, level=1 - alpha, resamples=resamples, seed=seed)
-    order = np.argsort(costs.sum(axis=0), kind="stable").tolist()
     letters = [""] * len(scores.runs)
     if not np.isnan(tukey.p).all():
-        for place, text in zip(family.places, compact_letters(tukey.p < alpha, order), strict=True):
+        best_first = np.argsort(costs.sum(axis=0), kind="stable").tolist()
+        for place, text in zip(family.places, compact_letters(tukey.p < alpha, best_first), strict=True):
             letters[place] = text
-    return RunGroups(
-        family=family,
-        tukey=tukey,
-        letters=tuple(letters),
-        order=tuple(family.places[i] for i in order),
-        topics=topic_names(scores, used),
-        undefined=topic_names(scores, ~used),
-    )
+    return RunGroups(family, tukey, tuple(letters), tuple(compress(scores.topics, used)))

@@ -1,15 +1,18 @@
-"""Learning data in memory: topics with documents, features, grades and groups, and padded blocks of them."""
+"""Learning data in memory: topics with documents, features, grades and groups, and padded batches of them."""
 
 from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
 
 import numpy as np
 
+from fairevals.collection import AttributeView, Exposed, Ranked
+from fairevals.collection.blocks import Block
 from fairevals.errors import InputError, InputWarning, Place, UsageError, escape
 from fairevals.ids import Ids, Index
 from fairevals.io.letor import read_letor
@@ -17,44 +20,94 @@ from fairevals.io.memberships import group_names, read_memberships
 from fairevals.io.task import AttributeSpec
 from fairevals.typing import Array, Bools, Floats, Ints
 
-MOST_GROUPS = 50
+ATTRIBUTE = "group"
+"""The name of the one attribute of learning data, as in D_group(attr='group')."""
+MAX_GROUPS = 50
+_NO_IDS = Ids.of([])
 _CELLS = 1 << 22
-"""Numbers in the features of a block that is made only to look at all topics once."""
+"""How many feature values a batch holds at most when all topics are visited once."""
 
 
-def no_groups(what: str) -> UsageError:
-    """What to say where something cannot be done without groups."""
-    return UsageError(f"{what} needs groups: give a table of groups, or a feature that tells them")
+def groups_needed(what: str) -> UsageError:
+    """The error where something cannot be done without groups."""
+    return UsageError(f"{what} needs groups: give a table of groups, or the feature that contains them")
 
 
 @dataclass(frozen=True)
 class Batch:
-    """Some topics, padded to the longest: what losses and estimators see."""
+    """Some topics, padded to the longest. Measures see it through `exposed` and `ranked`.
+
+    All documents of a topic are judged, so all are candidates. The groups are the attribute "group".
+    """
 
     features: Array
-    """(topics, documents, features); 0 where there is no document."""
+    """(topics, documents, features); 0 for padding."""
     grades: Floats
-    """(topics, documents), at least 0; 0 where there is no document."""
+    """(topics, documents), at least 0; 0 for padding."""
     present: Bools
     """(topics, documents)"""
     membership: Floats | None = None
-    """(topics, documents, groups), or None where there are no groups."""
+    """(topics, documents, groups), or None without groups."""
     max_grade: float = 1.0
+    groups: tuple[str, ...] = ()
+    """Names of the groups; their numbers by default."""
 
     def masked(self, scores: Floats) -> Floats:
-        """Scores with −inf where there is no document."""
+        """The scores with −inf for padding."""
         return scores if self.present.all() else np.where(self.present, scores, -np.inf)
+
+    @cached_property
+    def block(self) -> Block:
+        """The batch as measures see it: every document judged and retrieved."""
+        present, topics, views = self.present, len(self.present), {}
+        if self.membership is not None:
+            count = self.membership.shape[2]
+            names = self.groups or tuple(map(str, range(count)))
+            target, applies = np.full((topics, count), 1.0 / count), np.ones(topics, dtype=bool)
+            views[ATTRIBUTE] = AttributeView(names, False, self.membership, target, applies)
+        return Block(
+            first=0,
+            topics=("",) * topics,
+            documents=_NO_IDS,
+            row=present - 1,
+            raw_grades=self.grades if present.all() else np.where(present, self.grades, np.nan),
+            scores=np.zeros((topics, 0)),
+            retrieved=present.sum(axis=1),
+            ideal=-np.sort(-self.grades, axis=1),
+            rankings=None,
+            max_grade=self.max_grade,
+            attributes=views,
+        )
+
+    def exposed(self, exposure: Floats) -> Exposed:
+        """The documents with the given exposures (topics, documents)."""
+        return self.block.exposed(exposure)
+
+    def ranked(self, rankings: Ints) -> Ranked:
+        """The documents in the given rankings (topics, samples, ranks), −1 where a ranking has ended."""
+        return self.block.reordered(rankings)
+
+    def topic(self, number: int) -> Batch:
+        """One topic without its padding."""
+        there, only = self.present[number], slice(number, number + 1)
+        return replace(
+            self,
+            features=self.features[only, there],
+            grades=self.grades[only, there],
+            present=self.present[only, there],
+            membership=None if self.membership is None else self.membership[only, there],
+        )
 
 
 @dataclass(frozen=True)
 class Dataset:
-    """Topics and their documents: a row a document, the rows of topic t at `starts[t]:starts[t + 1]`.
+    """Topics and their documents: one row per document, the rows of topic t at `starts[t]:starts[t + 1]`.
 
-    The features lie in one matrix without padding; blocks of equally long neighbours are views of it, so a
-    pass over the topics copies nothing.
+    The features are one matrix without padding. A batch of neighbouring topics of equal length is a view of it, so
+    visiting the topics copies nothing.
 
     >>> data = Dataset.of([[[1.0], [2.0]], [[3.0]]], [[1, 0], [2]])
-    >>> data.block([0, 1]).grades
+    >>> data.batch([0, 1]).grades
     array([[1., 0.],
            [2., 0.]])
     """
@@ -77,21 +130,21 @@ class Dataset:
         groups: Sequence[Ints | Sequence[int]] | None = None,
         names: Sequence[str] | None = None,
     ) -> Dataset:
-        """From a matrix, grades and group numbers for each topic; `names` are those of the groups."""
+        """From the feature matrix, grades and group numbers of each topic; `names` are the groups' names."""
         lengths = [len(topic) for topic in grades]
         starts = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
-        membership, found = None, tuple(names or ())
+        membership, group_of = None, tuple(names or ())
         if groups is not None:
             code = np.concatenate([np.asarray(topic, dtype=np.int64) for topic in groups])
-            found = found or tuple(map(str, range(int(code.max(initial=1)) + 1)))
-            membership = np.eye(len(found))[code]
+            group_of = group_of or tuple(map(str, range(int(code.max(initial=1)) + 1)))
+            membership = np.eye(len(group_of))[code]
         return cls(
             [f"q{t}" for t in range(1, len(lengths) + 1)],
             [f"q{t}:{d}" for t, n in enumerate(lengths, 1) for d in range(1, n + 1)],
             starts,
             np.concatenate([np.asarray(topic, dtype=np.float64) for topic in features]),
             np.concatenate([np.asarray(topic, dtype=np.float64) for topic in grades]),
-            found,
+            group_of,
             membership,
         )
 
@@ -105,10 +158,15 @@ class Dataset:
 
     @property
     def lengths(self) -> Ints:
-        """Documents of each topic."""
+        """The number of documents of each topic."""
         return np.diff(self.starts)
 
-    def block(self, topics: Sequence[int] | Ints, max_grade: float | None = None) -> Batch:
+    @property
+    def slices(self) -> Iterator[slice]:
+        """The rows of each topic."""
+        return (slice(a, b) for a, b in zip(self.starts[:-1].tolist(), self.starts[1:].tolist(), strict=True))
+
+    def batch(self, topics: Sequence[int] | Ints, max_grade: float | None = None) -> Batch:
         """Some of the topics, padded to the longest of them."""
         chosen = np.asarray(topics, dtype=np.int64)
         start, length = self.starts[chosen], self.starts[chosen + 1] - self.starts[chosen]
@@ -116,37 +174,35 @@ class Dataset:
         grade = self.max_grade if max_grade is None else max_grade
         if np.all(length == longest) and np.all(np.diff(start) == longest):
             rows, shape = slice(int(start[0]), int(start[0]) + longest * chosen.size), (chosen.size, longest)
-            return Batch(
-                self.features[rows].reshape(*shape, -1),
-                self.grades[rows].reshape(shape),
-                np.ones(shape, dtype=bool),
-                None if self.membership is None else self.membership[rows].reshape(*shape, -1),
-                grade,
-            )
-        place = np.arange(longest)
-        present = place < length[:, None]
-        row = np.where(present, start[:, None] + place, 0)
-        return Batch(
-            np.where(present[..., None], self.features[row], self.features.dtype.type(0)),
-            np.where(present, self.grades[row], 0.0),
-            present,
-            None if self.membership is None else np.where(present[..., None], self.membership[row], 0.0),
-            grade,
-        )
+            present = np.ones(shape, dtype=bool)
 
-    def blocks(self, max_grade: float | None = None) -> Iterator[tuple[Ints, Batch]]:
-        """All topics in blocks of bounded size, topics of like length together: their numbers, and the block."""
+            def padded(values: Array) -> Array:
+                return values[rows].reshape(*shape, *values.shape[1:])
+
+        else:
+            present = np.arange(longest) < length[:, None]
+            row = np.where(present, start[:, None] + np.arange(longest), 0)
+
+            def padded(values: Array) -> Array:
+                there = present if values.ndim == 1 else present[..., None]
+                return np.where(there, values[row], values.dtype.type(0))
+
+        membership = None if self.membership is None else padded(self.membership)
+        return Batch(padded(self.features), padded(self.grades), present, membership, grade, self.groups)
+
+    def batches(self) -> Iterator[tuple[Ints, Batch]]:
+        """All topics in batches of bounded size, topics of similar length together: their numbers and the batch."""
         order = np.argsort(self.lengths, kind="stable")
         width = max(1, self.features.shape[1])
         first = 0
         for last in range(1, len(order) + 1):
             end = last == len(order)
             if end or (last + 1 - first) * int(self.lengths[order[last]]) * width > _CELLS:
-                yield order[first:last], self.block(order[first:last], max_grade)
+                yield order[first:last], self.batch(order[first:last])
                 first = last
 
     def with_features(self, count: int) -> Dataset:
-        """The same with so many features: 0 where there were fewer; what was beyond is left out."""
+        """The same data with exactly `count` features: zeros are added, or the last ones dropped."""
         have = self.features.shape[1]
         if have == count:
             return self
@@ -154,35 +210,28 @@ class Dataset:
         features[:, : min(have, count)] = self.features[:, :count]
         return replace(self, features=features)
 
-    def relative_to_groups(self) -> Dataset:
-        """The same with every feature less its mean over the document's own group in the topic.
+    def centered_by_group(self) -> Dataset:
+        """The same data with each feature minus its mean over the document's own group in the topic.
 
-        Scores linear in such features have the same mean in all groups of a topic, whoever is in them: they order
-        the documents of a group, and leave to the objective how the groups share the ranks. A document of
-        several groups is compared with the mixture of their means; those of no known group are a group together.
+        Scores that are linear in such features have the same mean in all groups of a topic. They order the documents
+        within a group, and the objective decides how the groups share the ranks. A document of several groups is
+        compared with the mixture of their means; documents of no known group form one more group.
 
         >>> data = Dataset.of([[[1.0], [3.0], [10.0]]], [[0, 1, 1]], [[0, 0, 1]])
-        >>> data.relative_to_groups().features.ravel()
+        >>> data.centered_by_group().features.ravel()
         array([-1.,  1.,  0.])
         """
         if self.membership is None:
-            raise UsageError(
-                f"features relative to groups need groups: {self.name} has none; give a table of groups, or a "
-                "feature that tells them"
-            )
+            raise groups_needed(f"centering the features of {self.name} by group")
         unknown = np.clip(1.0 - self.membership.sum(axis=1, keepdims=True), 0.0, 1.0)
         membership = np.concatenate([self.membership, unknown], axis=1).astype(self.features.dtype)
         features = np.empty_like(self.features)
-        for start, stop in zip(self.starts[:-1].tolist(), self.starts[1:].tolist(), strict=True):
-            m, x = membership[start:stop], self.features[start:stop]
+        for rows in self.slices:
+            m, x = membership[rows], self.features[rows]
             weight = m.sum(axis=0)
             share = np.divide(m, weight, out=np.zeros_like(m), where=weight > 0)
-            features[start:stop] = x - m @ (share.T @ x)
+            features[rows] = x - m @ (share.T @ x)
         return replace(self, features=features)
-
-    def with_groups(self, groups: Sequence[str], membership: Floats) -> Dataset:
-        """The same with these groups."""
-        return replace(self, groups=tuple(groups), membership=membership)
 
     def split(self, topics: Sequence[int] | Ints) -> Dataset:
         """Some of the topics, in the order given."""
@@ -200,7 +249,7 @@ class Dataset:
 
 
 def load_dataset(path: str | os.PathLike[str], dtype: type[np.floating] = np.float32) -> Dataset:
-    """Read LETOR / SVMlight data; negative grades count as 0."""
+    """Read LETOR / SVMlight data; negative grades become 0."""
     read = read_letor(path, dtype)
     grades = np.maximum(read.grades, 0.0)
     return Dataset(read.topics, read.docs, read.starts, read.features, grades, name=read.name)
@@ -209,14 +258,14 @@ def load_dataset(path: str | os.PathLike[str], dtype: type[np.floating] = np.flo
 def groups_from_file(data: Sequence[Dataset], path: str | os.PathLike[str]) -> list[Dataset]:
     """The datasets with groups from a long table `[topic,] doc, group [, weight]`.
 
-    Documents that the table does not name belong to no group, and a warning says how many there are.
+    Documents that are not in the table belong to no group; a warning gives their number.
     """
     names = tuple(group_names(path))
-    read = read_memberships(AttributeSpec("group", names, memberships=Path(path)))
+    read = read_memberships(AttributeSpec(ATTRIBUTE, names, memberships=Path(path)))
     index = Index(read.topic_of, read.docs)
-    found = []
+    code = {topic: number for number, topic in enumerate(read.topics or ())}
+    grouped = []
     for each in data:
-        code = {topic: number for number, topic in enumerate(read.topics or ())}
         known = [0 if read.topics is None else code.get(topic, -1) for topic in each.topics]
         topic_of = np.repeat(np.array(known, dtype=np.int64), each.lengths)
         row = index.find(topic_of, Ids.of(each.docs))
@@ -227,12 +276,13 @@ def groups_from_file(data: Sequence[Dataset], path: str | os.PathLike[str]) -> l
         if np.any(row < 0):
             count = f"{np.count_nonzero(row < 0)} of {row.size}"
             warnings.warn(InputWarning(f"{each.name}: {count} documents have no group"), stacklevel=2)
-        found.append(each.with_groups(names, np.where(row[:, None] >= 0, read.weights[row], 0.0)))
-    return found
+        membership = np.where(row[:, None] >= 0, read.weights[row], 0.0)
+        grouped.append(replace(each, groups=names, membership=membership))
+    return grouped
 
 
 def groups_from_feature(data: Sequence[Dataset], number: int) -> list[Dataset]:
-    """The datasets with groups from the values of a feature, counted from 1 as in the file.
+    """The datasets with groups from the values of a feature, numbered from 1 as in the file.
 
     >>> data = Dataset.of([[[0.0], [1.0]]], [[1, 0]])
     >>> groups_from_feature([data], 1)[0].groups
@@ -242,20 +292,23 @@ def groups_from_feature(data: Sequence[Dataset], number: int) -> list[Dataset]:
         if not 1 <= number <= each.features.shape[1]:
             raise UsageError(f"{each.name} has no feature {number}; it has 1 to {each.features.shape[1]}")
     values = np.unique(np.concatenate([each.features[:, number - 1] for each in data]))
-    if not 2 <= values.size <= MOST_GROUPS:
-        raise UsageError(f"feature {number} has {values.size} values; groups need 2 to {MOST_GROUPS}")
-    names = [f"{value:g}" for value in values.tolist()]
+    if not 2 <= values.size <= MAX_GROUPS:
+        raise UsageError(f"feature {number} has {values.size} values; groups need 2 to {MAX_GROUPS}")
+    names = tuple(f"{value:g}" for value in values.tolist())
+    if len(set(names)) < len(names):
+        names = tuple(map(repr, values.tolist()))
+    code = [np.searchsorted(values, each.features[:, number - 1]) for each in data]
     return [
-        e.with_groups(names, np.eye(values.size)[np.searchsorted(values, e.features[:, number - 1])])
-        for e in data
+        replace(each, groups=names, membership=np.eye(values.size)[c])
+        for each, c in zip(data, code, strict=True)
     ]
 
 
 @dataclass(frozen=True)
 class Standardiser:
-    """(x − mean) / deviation for every feature, fitted on training data and kept with the model.
+    """(x − mean) / deviation for every feature, fitted on training data and saved with the model.
 
-    A feature that never varies in the training data becomes 0 everywhere: nothing can be learned about it.
+    A feature that is constant in the training data becomes 0 everywhere: nothing can be learned about it.
 
     >>> fitted = Standardiser.fit(Dataset.of([[[1.0, 5.0], [3.0, 5.0]]], [[1, 0]]))
     >>> fitted(np.array([[3.0, 7.0]]))
@@ -274,24 +327,19 @@ class Standardiser:
         for start in range(0, rows, step):
             square += np.square(data.features[start : start + step] - mean).sum(axis=0)
         deviation = np.sqrt(square / rows)
-        # What rounding leaves of a constant is no deviation.
+        # Rounding can leave a constant feature with a tiny deviation.
         least = 4 * float(np.finfo(data.features.dtype).eps)
         varies = deviation > least * np.maximum(np.abs(mean), 1e-30)
         return cls(mean, np.divide(1.0, deviation, out=np.zeros_like(mean), where=varies))
 
     @classmethod
-    def none(cls, features: int) -> Standardiser:
-        """The one that changes nothing."""
+    def identity(cls, features: int) -> Standardiser:
+        """The standardiser that changes nothing."""
         return cls(np.zeros(features), np.ones(features))
 
-    @property
-    def changes(self) -> bool:
-        """Whether it does anything."""
-        return bool(np.any(self.mean != 0) or np.any(self.scale != 1))
-
     def __call__(self, features: Array) -> Array:
-        """The features (…, feature) standardised, in their own type."""
-        if not self.changes:
+        """The features (…, feature) standardised, in their own dtype."""
+        if not np.any(self.mean != 0) and not np.any(self.scale != 1):
             return features
         mean, scale = self.mean.astype(features.dtype), self.scale.astype(features.dtype)
         standardised: Array = features - mean
@@ -300,8 +348,4 @@ class Standardiser:
 
     def apply(self, data: Dataset) -> Dataset:
         """The dataset with standardised features."""
-        return replace(data, features=self(data.features)) if self.changes else data
-
-    def arrays(self) -> Mapping[str, Array]:
-        """What to save."""
-        return {"mean": self.mean, "scale": self.scale}
+        return replace(data, features=self(data.features))

@@ -1,4 +1,4 @@
-"""The linear programme of fair exposure, and its rankings by Birkhoff–von Neumann decomposition.
+"""The linear programme of fair exposure, and its decomposition into rankings (Birkhoff–von Neumann).
 
 Singh & Joachims: Fairness of exposure in rankings. KDD 2018; with the slack λξ of Singh & Joachims 2019, appendix B.3.
 """
@@ -11,22 +11,21 @@ import numpy as np
 
 from fairevals.attention import parse_attention
 from fairevals.errors import UsageError
-from fairevals.measures.disparity import TIE
+from fairevals.measures.disparity import group_means, not_below
 from fairevals.measures.merit import merit
+from fairevals.measures.ndcg import gains
 from fairevals.typing import Floats, Ints
 
-_NOTHING = 1e-12
-"""Probabilities below this are rounding."""
+_ZERO = 1e-12
+"""Smaller probabilities are rounding errors."""
 
 
-def fair_ranking(
-    grades: Floats, membership: Floats, lam: float, attention: str = "log2", merits: str = "identity"
-) -> Floats:
+def fair_ranking(grades: Floats, membership: Floats, lam: float, merits: str = "identity") -> Floats:
     """P(document at rank), the doubly stochastic matrix that maximises uᵀPv − λ·(mean ξ over pairs of groups).
 
-    u = 2^g − 1 for the (predicted) grades g of one topic, v the attention of the ranks, and for every pair of
-    groups with M̄_i ≥ M̄_j > 0 the slack ξ ≥ 0 takes up v̄_i/M̄_i − v̄_j/M̄_j ≤ ξ: their share in D_group. Solved with
-    scipy's HiGHS.
+    u = 2^g − 1 for the (predicted) grades g of one topic, v the attention log2. For every pair of groups with
+    M̄_i ≥ M̄_j > 0 the slack ξ ≥ 0 takes up v̄_i/M̄_i − v̄_j/M̄_j ≤ ξ, so that the mean of ξ is D_group of the exposures
+    Pv (`fairevals.measures.disparity`). Solved with scipy's HiGHS.
 
     >>> two = np.array([[1.0, 0.0], [0.0, 1.0]])
     >>> fair_ranking(np.array([1.0, 0.9]), two, lam=0.0).round(3)
@@ -40,18 +39,18 @@ def fair_ranking(
     from scipy.sparse import coo_array
 
     n = len(grades)
-    v = parse_attention(attention).weights(n)
+    v = parse_attention("log2").weights(n)
     positive = np.maximum(grades, 0.0)
     unfair, slack = _constraints(merit(positive, merits), membership, v)
     pairs = slack.shape[1]
-    gain = np.outer(np.exp2(positive) - 1.0, v).ravel()
-    cost = np.concatenate([-gain, np.full(pairs, lam / max(pairs, 1))])
+    utility = np.outer(gains(positive, "exp-log2"), v).ravel()
+    cost = np.concatenate([-utility, np.full(pairs, lam / max(pairs, 1))])
     cell = np.arange(n * n)
     sums = coo_array(
         (np.ones(2 * n * n), (np.concatenate([cell // n, n + cell % n]), np.concatenate([cell, cell]))),
         shape=(2 * n, n * n + pairs),
     )
-    found = linprog(  # type: ignore[call-overload]  # its stubs know no sparse matrices
+    solution = linprog(  # type: ignore[call-overload]  # its stubs know no sparse matrices
         cost,
         A_ub=np.hstack([unfair, -slack]) if pairs else None,
         b_ub=np.zeros(len(slack)) if pairs else None,
@@ -60,34 +59,31 @@ def fair_ranking(
         bounds=(0, None),
         method="highs",
     )
-    if found.x is None:
-        raise UsageError(f"the linear programme could not be solved: {found.message}")
-    return _doubly_stochastic(found.x[: n * n].reshape(n, n))
+    if solution.x is None:
+        raise UsageError(f"the linear programme could not be solved: {solution.message}")
+    return _doubly_stochastic(solution.x[: n * n].reshape(n, n))
 
 
 def _constraints(merits: Floats, membership: Floats, v: Floats) -> tuple[Floats, Floats]:
-    """A row for each pair and direction: its coefficients on P, and which pair's slack takes it up."""
-    weight, total = membership.sum(axis=0), merits @ membership
-    usable = [g for g in range(membership.shape[1]) if total[g] > 0]
+    """One row per pair of groups and direction: the coefficients of P, and which pair's slack it has."""
+    total = merits @ membership
+    means = group_means(merits, membership)
+    ahead = [not_below(means, group) for group in range(len(means))]
+    pairs = list(combinations(np.flatnonzero(means > 0).tolist(), 2))
     rows, owners = [], []
-    pairs = list(combinations(usable, 2))
     for pair, (i, j) in enumerate(pairs):
-        mean_i, mean_j = total[i] / weight[i], total[j] / weight[j]
-        margin = TIE * max(mean_i, mean_j)
         difference = np.outer(membership[:, i] / total[i] - membership[:, j] / total[j], v).ravel()
-        if mean_i - mean_j >= -margin:
-            rows.append(difference)
-            owners.append(pair)
-        if mean_j - mean_i >= -margin:
-            rows.append(-difference)
-            owners.append(pair)
+        for above, below, sign in ((i, j, 1.0), (j, i, -1.0)):
+            if ahead[above][below]:
+                rows.append(sign * difference)
+                owners.append(pair)
     slack = np.zeros((len(rows), len(pairs)))
     slack[np.arange(len(rows)), owners] = 1.0
     return np.array(rows).reshape(len(rows), v.size**2), slack
 
 
 def _doubly_stochastic(P: Floats) -> Floats:
-    """The matrix without what the solver's tolerances left: rows and columns sum to 1 within rounding."""
+    """Remove the solver's inaccuracy, so that rows and columns sum to 1 up to rounding."""
     P = np.where(P < 1e-9, 0.0, P)
     for _ in range(100):
         P = P / P.sum(axis=1, keepdims=True)
@@ -101,8 +97,8 @@ def _doubly_stochastic(P: Floats) -> Floats:
 def birkhoff(P: Floats) -> tuple[Floats, Ints]:
     """Weights and rankings whose mixture is the doubly stochastic P: P = Σ_m weight_m · (ranking m as a matrix).
 
-    Rankings are (m, rank): the document at each rank. Every step takes out as much as possible of one
-    permutation within what is left, and so puts at least one more entry to 0 (Birkhoff 1946).
+    Rankings are (m, rank): the document at each rank. Every step removes as much as possible of one permutation, and
+    so sets at least one more entry to 0 (Birkhoff 1946).
 
     >>> weights, rankings = birkhoff(np.array([[0.75, 0.25], [0.25, 0.75]]))
     >>> weights, rankings
@@ -116,7 +112,7 @@ def birkhoff(P: Floats) -> tuple[Floats, Ints]:
     weights: list[float] = []
     rankings: list[Ints] = []
     for _ in range(n * n):
-        possible = left > _NOTHING
+        possible = left > _ZERO
         documents, ranks = linear_sum_assignment(np.where(possible, -left, n + 1.0))
         taken = left[documents, ranks]
         if not possible[documents, ranks].all():
@@ -132,7 +128,7 @@ def birkhoff(P: Floats) -> tuple[Floats, Ints]:
 
 
 def sample_mixture(weights: Floats, rankings: Ints, samples: int, rng: np.random.Generator) -> Ints:
-    """Draw rankings (samples, rank) from a mixture, evenly spread over it so that the counts vary least.
+    """Draw rankings (samples, rank) from a mixture by systematic sampling, so that the counts vary least.
 
     >>> sample_mixture(np.array([0.5, 0.5]), np.array([[0, 1], [1, 0]]), 4, np.random.default_rng(0))[:, 0].tolist()
     [0, 0, 1, 1]

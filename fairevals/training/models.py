@@ -1,37 +1,12 @@
-"""Models: features in, a score a document out, and the way back.
+"""Models that score documents by their features, their optimiser, and ridge regression.
 
-A *scorer* is anything with two methods, so that one from any library plugs in: `scores(X)` gives the scores
-(…) of features (…, feature), and `backward(grad)` takes the gradient of the loss by the scores that were
-last given, and moves the scorer's parameters one step. If it has `train(on)`, that is called with True before
-training and with False before its scores are used for anything else (PyTorch's modules have it).
+A *scorer* is anything with two methods, so that a model from any library can be used: `scores(X)` returns the scores
+(…) of features (…, feature), and `backward(grad)` takes the gradient of the loss with respect to the scores returned
+last, and moves the scorer's parameters one step. If it has `train(on)`, that is called with True before
+training and with False before its scores are used for anything else (PyTorch's modules have it). The documentation of
+training shows an adapter for PyTorch.
 
-A `Model` is one of this package's: its `backward` only computes `gradients`; `Learner` joins it with Adam.
-
-With PyTorch, which this package does not need, a scorer is twenty lines, and `fairevals.training.fit(TorchScorer(8),
-PolicyGradient(Objective.of("nDCG", lam=1.0)), train, valid)` trains it::
-
-    import torch
-
-    class TorchScorer:
-        def __init__(self, features, lr=0.01):
-            self.network = torch.nn.Sequential(
-                torch.nn.Linear(features, 32), torch.nn.ReLU(), torch.nn.Linear(32, 1)
-            ).double()
-            self.optimiser = torch.optim.Adam(self.network.parameters(), lr=lr)
-
-        def scores(self, X):
-            found = self.network(torch.as_tensor(X, dtype=torch.float64)).squeeze(-1)
-            self.last = found if self.network.training else None
-            return found.detach().numpy()
-
-        def backward(self, grad):
-            self.optimiser.zero_grad()
-            self.last.backward(torch.as_tensor(grad))
-            self.optimiser.step()
-            self.last = None
-
-        def train(self, on):
-            self.network.train(on)
+A `Model` is one of this package's: its `backward` computes `gradients`, and takes a step if it has an `optimiser`.
 """
 
 from __future__ import annotations
@@ -41,22 +16,73 @@ from collections.abc import Mapping
 from typing import ClassVar, Protocol, runtime_checkable
 
 import numpy as np
+from scipy.special import expit
 
 from fairevals.errors import UsageError
+from fairevals.training.data import Dataset
 from fairevals.typing import Array, Floats
+
+_ROWS = 1 << 14
+"""How many documents ridge regression reads at a time."""
 
 
 @runtime_checkable
 class Scorer(Protocol):
-    """What can be trained."""
+    """Anything that can be trained; see the module's docstring."""
 
     def scores(self, X: Array) -> Floats:
         """Scores (…) of documents with features (…, feature)."""
         ...
 
     def backward(self, grad: Floats) -> object:
-        """Take a step, given the gradient of the loss by the scores that `scores` last returned."""
+        """Take a step, given the gradient of the loss with respect to the scores returned last."""
         ...
+
+
+class Adam:
+    """Kingma & Ba, ICLR 2015: θ ← θ − lr·m̂/(√v̂ + 1e-8), m and v running means of the gradient and its square.
+
+    Weight decay adds `weight_decay`·θ to the gradient first, like an L2 penalty, as BanditRank does. The rate falls
+    linearly from `lr` to `final_lr`·`lr` at step `total_steps`, and stays there: with a constant rate, training never
+    settles where the objective has a kink, as disparities do.
+
+    >>> parameters = {"theta": np.array([1.0])}
+    >>> Adam(lr=0.1).step(parameters, {"theta": np.array([5.0])})
+    >>> parameters["theta"].round(6)
+    array([0.9])
+    """
+
+    def __init__(
+        self,
+        lr: float = 0.001,
+        betas: tuple[float, float] = (0.9, 0.999),
+        weight_decay: float = 0.0,
+        final_lr: float = 1.0,
+        total_steps: int = 1,
+    ) -> None:
+        self.lr, self.betas, self.weight_decay = lr, betas, weight_decay
+        self.final_lr, self.total_steps = final_lr, total_steps
+        self.steps = 0
+        self._mean: dict[str, Floats] = {}
+        self._square: dict[str, Floats] = {}
+
+    def step(self, parameters: dict[str, Floats], gradients: dict[str, Floats]) -> None:
+        """Move the parameters in place, against the gradients."""
+        self.steps += 1
+        first, second = self.betas
+        done = min(1.0, (self.steps - 1) / max(1, self.total_steps - 1))
+        rate = self.lr * (1.0 + (self.final_lr - 1.0) * done) / (1.0 - first**self.steps)
+        correction = np.sqrt(1.0 - second**self.steps)
+        for name, value in parameters.items():
+            gradient = gradients[name]
+            if self.weight_decay:
+                gradient = gradient + self.weight_decay * value
+            if name not in self._mean:
+                self._mean[name], self._square[name] = np.zeros_like(value), np.zeros_like(value)
+            mean, square = self._mean[name], self._square[name]
+            mean += (1.0 - first) * (gradient - mean)
+            square += (1.0 - second) * (gradient * gradient - square)
+            value -= rate * mean / (np.sqrt(square) / correction + 1e-8)
 
 
 class Model(ABC):
@@ -68,41 +94,48 @@ class Model(ABC):
         self.features, self.dropout = features, dropout
         self.parameters: dict[str, Floats] = {}
         self.gradients: dict[str, Floats] = {}
+        self.optimiser: Adam | None = None
         self.training = False
         self.rng = np.random.default_rng(0)
 
     def train(self, on: bool) -> None:
-        """Say whether the scores asked for are to be learned from: only then units are dropped."""
+        """Switch training mode on or off: dropout is only applied in training."""
         self.training = on
 
     @abstractmethod
     def initialise(self, rng: np.random.Generator) -> None:
-        """Draw the parameters; `rng` also decides what dropout drops."""
+        """Draw the parameters; `rng` is also used for dropout."""
 
     @abstractmethod
     def scores(self, X: Array) -> Floats:
         """Scores (…) of documents with features (…, feature)."""
 
     @abstractmethod
+    def differentiate(self, grad: Floats) -> dict[str, Floats]:
+        """The gradient of each parameter, from the gradient with respect to the scores returned last."""
+
     def backward(self, grad: Floats) -> None:
-        """Set `gradients` from the gradient by the scores that were last given."""
+        """Set `gradients`, and take a step of the optimiser if there is one."""
+        self.gradients = self.differentiate(grad)
+        if self.optimiser is not None:
+            self.optimiser.step(self.parameters, self.gradients)
 
     def forget(self) -> None:
-        """Let go of what `scores` kept for `backward`: it may be a view of all the training data."""
+        """Drop what `scores` kept for `backward`: it may be a view of all training data."""
         for name in [name for name in vars(self) if name.startswith("_")]:
             delattr(self, name)
-        self.gradients = {}
+        self.gradients, self.optimiser = {}, None
 
-    def _dropped(self, units: Floats) -> Floats | None:
-        """What the units are multiplied with, so that their expectation stays; None where none is dropped."""
+    def _drop(self, units: Floats) -> tuple[Floats, Floats | float]:
+        """The units after dropout, and the factors they were multiplied with (expectation 1)."""
         if not self.training or not self.dropout:
-            return None
+            return units, 1.0
         kept: Floats = (self.rng.random(units.shape) >= self.dropout) / (1.0 - self.dropout)
-        return kept
+        return units * kept, kept
 
 
 class Linear(Model):
-    """s = θ·x + b, drawn from ±0.001 (Singh & Joachims 2019, appendix B.4). Dropout drops features.
+    """s = θ·x + b, θ drawn from ±0.001 (Singh & Joachims 2019, appendix B.4). Dropout applies to features.
 
     >>> model = Linear(2)
     >>> model.parameters = {"theta": np.array([1.0, 2.0]), "b": np.zeros(())}
@@ -113,71 +146,26 @@ class Linear(Model):
     name = "linear"
 
     def initialise(self, rng: np.random.Generator) -> None:
-        """Draw θ; b is 0."""
         self.rng = rng
         self.parameters = {"theta": rng.uniform(-0.001, 0.001, self.features), "b": np.zeros(())}
 
     def scores(self, X: Array) -> Floats:
-        """θ·x + b."""
-        kept = self._dropped(X)
-        self._input = X if kept is None else X * kept
+        self._input, _ = self._drop(X)
         scores: Floats = self._input @ self.parameters["theta"] + self.parameters["b"]
         return scores
 
-    def backward(self, grad: Floats) -> None:
+    def differentiate(self, grad: Floats) -> dict[str, Floats]:
         """∂/∂θ = Σ grad·x, ∂/∂b = Σ grad."""
         rows = self._input.reshape(-1, self.features)
-        self.gradients = {"theta": grad.ravel() @ rows, "b": np.asarray(grad.sum())}
-
-
-class Hidden(Model):
-    """One hidden layer of 32 units: s = w·relu(Wx + c) + b, drawn from ±1/√32 (Singh & Joachims 2019, B.4)."""
-
-    name = "hidden"
-    units = 32
-
-    def initialise(self, rng: np.random.Generator) -> None:
-        """Draw the weights; the biases are 0."""
-        self.rng = rng
-        bound = 1 / np.sqrt(self.units)
-        self.parameters = {
-            "W": rng.uniform(-bound, bound, (self.features, self.units)),
-            "c": np.zeros(self.units),
-            "w": rng.uniform(-bound, bound, self.units),
-            "b": np.zeros(()),
-        }
-
-    def scores(self, X: Array) -> Floats:
-        """w·relu(Wx + c) + b."""
-        p = self.parameters
-        self._input = X.reshape(-1, self.features)
-        before = self._input @ p["W"] + p["c"]
-        self._kept = self._dropped(before)
-        self._active = before > 0
-        self._units = np.maximum(before, 0.0) if self._kept is None else np.maximum(before, 0.0) * self._kept
-        scores: Floats = (self._units @ p["w"] + p["b"]).reshape(X.shape[:-1])
-        return scores
-
-    def backward(self, grad: Floats) -> None:
-        """Back through both layers."""
-        g = grad.ravel()
-        units = g[:, None] * self.parameters["w"] * self._active
-        if self._kept is not None:
-            units *= self._kept
-        self.gradients = {
-            "W": self._input.T @ units,
-            "c": units.sum(axis=0),
-            "w": g @ self._units,
-            "b": np.asarray(g.sum()),
-        }
+        return {"theta": grad.ravel() @ rows, "b": np.asarray(grad.sum())}
 
 
 class Highway(Model):
     """BanditRank's network: projection to 92 units (ReLU), three highway layers, one output.
 
     A highway layer is y = relu(Hx + h)·t + x·(1 − t) with the gate t = σ(Tx + u) (Srivastava et al. 2015); the
-    gates begin closed, u = −1. The sigmoid behind the output, which makes an affinity in (0, 1) of the score, is
-    part of `fairevals.training.bandit_rank`, where its logarithm is needed.
+    gates begin closed, u = −1. The sigmoid that turns the output into an affinity in (0, 1) is part of
+    `BanditRankLoss`, which needs its logarithm.
     """
 
     name = "highway"
@@ -185,31 +173,31 @@ class Highway(Model):
     layers = 3
 
     def initialise(self, rng: np.random.Generator) -> None:
-        """Draw weights from ±1/√(inputs); biases are 0, those of the gates −1."""
+        """Draw weights from ±1/√(inputs), without layers from ±1/√units; biases are 0, those of the gates −1."""
         self.rng = rng
-        n, many = 1 / np.sqrt(max(self.features, 1)), 1 / np.sqrt(self.units)
+        bound = 1 / np.sqrt(self.units)
+        n = 1 / np.sqrt(max(self.features, 1)) if self.layers else bound
         shape = (self.units, self.units)
         p: dict[str, Floats] = {
             "W": rng.uniform(-n, n, (self.features, self.units)),
             "c": np.zeros(self.units),
         }
         for layer in range(self.layers):
-            p[f"H{layer}"], p[f"h{layer}"] = rng.uniform(-many, many, shape), np.zeros(self.units)
-            p[f"T{layer}"], p[f"u{layer}"] = rng.uniform(-many, many, shape), np.full(self.units, -1.0)
-        p["w"], p["b"] = rng.uniform(-many, many, self.units), np.zeros(())
+            p[f"H{layer}"], p[f"h{layer}"] = rng.uniform(-bound, bound, shape), np.zeros(self.units)
+            p[f"T{layer}"], p[f"u{layer}"] = rng.uniform(-bound, bound, shape), np.full(self.units, -1.0)
+        p["w"], p["b"] = rng.uniform(-bound, bound, self.units), np.zeros(())
         self.parameters = p
 
     def scores(self, X: Array) -> Floats:
-        """The output before the sigmoid."""
         p = self.parameters
         self._input = X.reshape(-1, self.features)
         before = self._input @ p["W"] + p["c"]
         self._active = before > 0
         x, self._kept = self._drop(np.maximum(before, 0.0))
-        self._layers: list[tuple[Floats, Floats, Floats, Floats | None]] = []
+        self._layers: list[tuple[Floats, Floats, Floats, Floats | float]] = []
         for layer in range(self.layers):
             new = x @ p[f"H{layer}"] + p[f"h{layer}"]
-            gate = sigmoid(x @ p[f"T{layer}"] + p[f"u{layer}"])
+            gate = expit(x @ p[f"T{layer}"] + p[f"u{layer}"])
             y, kept = self._drop(np.maximum(new, 0.0) * gate + x * (1.0 - gate))
             self._layers.append((x, new, gate, kept))
             x = y
@@ -217,63 +205,65 @@ class Highway(Model):
         scores: Floats = (x @ p["w"] + p["b"]).reshape(X.shape[:-1])
         return scores
 
-    def backward(self, grad: Floats) -> None:
-        """Back through all layers."""
+    def differentiate(self, grad: Floats) -> dict[str, Floats]:
         p, g = self.parameters, grad.ravel()
-        found: dict[str, Floats] = {"w": g @ self._last, "b": np.asarray(g.sum())}
+        gradients: dict[str, Floats] = {"w": g @ self._last, "b": np.asarray(g.sum())}
         back = g[:, None] * p["w"]
         for layer in reversed(range(self.layers)):
             x, new, gate, kept = self._layers[layer]
-            if kept is not None:
-                back = back * kept
+            back = back * kept
             by_new = back * gate * (new > 0)
             by_gate = back * (np.maximum(new, 0.0) - x) * gate * (1.0 - gate)
-            found[f"H{layer}"], found[f"h{layer}"] = x.T @ by_new, by_new.sum(axis=0)
-            found[f"T{layer}"], found[f"u{layer}"] = x.T @ by_gate, by_gate.sum(axis=0)
+            gradients[f"H{layer}"], gradients[f"h{layer}"] = x.T @ by_new, by_new.sum(axis=0)
+            gradients[f"T{layer}"], gradients[f"u{layer}"] = x.T @ by_gate, by_gate.sum(axis=0)
             back = back * (1.0 - gate) + by_new @ p[f"H{layer}"].T + by_gate @ p[f"T{layer}"].T
-        if self._kept is not None:
-            back = back * self._kept
-        back = back * self._active
-        found["W"], found["c"] = self._input.T @ back, back.sum(axis=0)
-        self.gradients = {name: found[name] for name in p}
+        back = back * self._kept * self._active
+        gradients["W"], gradients["c"] = self._input.T @ back, back.sum(axis=0)
+        return gradients
 
-    def _drop(self, units: Floats) -> tuple[Floats, Floats | None]:
-        kept = self._dropped(units)
-        return (units, None) if kept is None else (units * kept, kept)
+
+class Hidden(Highway):
+    """One hidden layer of 32 units: s = w·relu(Wx + c) + b, drawn from ±1/√32 (Singh & Joachims 2019, B.4)."""
+
+    name = "hidden"
+    units = 32
+    layers = 0
 
 
 MODELS: Mapping[str, type[Model]] = {model.name: model for model in (Linear, Hidden, Highway)}
 
 
 def make_model(name: str, features: int, dropout: float = 0.0, seed: int = 0) -> Model:
-    """A model of that name with drawn parameters.
+    """A model of the given name with newly drawn parameters.
 
     >>> make_model("hidden", 4).scores(np.zeros((2, 3, 4))).shape
     (2, 3)
     """
     if name not in MODELS:
-        raise UsageError(f"unknown model {name!r}; known are {', '.join(MODELS)}")
+        raise UsageError(f"unknown model {name!r}; expected one of {', '.join(MODELS)}")
     model = MODELS[name](features, dropout)
     model.initialise(np.random.default_rng([seed, 0]))
     return model
 
 
-def sigmoid(x: Floats) -> Floats:
-    """1/(1 + e^{−x}), without overflow.
+def fit_ridge(data: Dataset, alpha: float = 1.0) -> Linear:
+    """The linear model that minimises Σ (grade − θ·x − b)² + α‖θ‖² (Hoerl & Kennard 1970).
 
-    >>> sigmoid(np.array([-1000.0, 0.0, 1000.0]))
-    array([0. , 0.5, 1. ])
+    >>> model = fit_ridge(Dataset.of([[[0.0], [1.0], [2.0]]], [[1, 3, 5]]), alpha=0.0)
+    >>> model.parameters["theta"].round(6), model.parameters["b"].round(6)
+    (array([2.]), np.float64(1.0))
     """
-    small = np.exp(-np.abs(x))
-    result: Floats = np.where(x >= 0, 1.0, small) / (1.0 + small)
-    return result
-
-
-def log_sigmoid(x: Floats) -> Floats:
-    """log σ(x), without overflow.
-
-    >>> log_sigmoid(np.array([-1000.0, 0.0])).round(4)
-    array([-1.000e+03, -6.931e-01])
-    """
-    result: Floats = -np.logaddexp(0.0, -x)
-    return result
+    features = data.features.shape[1]
+    mean_x = data.features.mean(axis=0, dtype=np.float64)
+    mean_y = data.grades.mean()
+    square, cross = np.zeros((features, features)), np.zeros(features)
+    for start in range(0, len(data.features), _ROWS):
+        x = data.features[start : start + _ROWS] - mean_x
+        square += x.T @ x
+        cross += x.T @ (data.grades[start : start + _ROWS] - mean_y)
+    square[np.diag_indices(features)] += alpha
+    # With α = 0 and collinear features there are many solutions: take the smallest.
+    theta = np.asarray(np.linalg.lstsq(square, cross, rcond=None)[0], dtype=np.float64)
+    model = Linear(features)
+    model.parameters = {"theta": theta, "b": np.asarray(mean_y - mean_x @ theta)}
+    return model

@@ -1,99 +1,219 @@
-"""The objective of Fair-PG-Rank: U(π|q) − λ·D(π|q) + γ·H(softmax(scores)), and its exact value."""
+"""The objective of a policy, made of measures: U(π|q) − λ·D(π|q) + γ·entropy, with its exact value.
+
+The measures are those of `fairevals.measures`: a name means the same here as everywhere else.
+"""
 
 from __future__ import annotations
 
+import re
+from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
+from typing import TypeAlias
 
 import numpy as np
+from scipy.special import log_softmax
 
-from fairevals.attention import AttentionLike
-from fairevals.measures.merit import merit
+from fairevals.attention import Attention
+from fairevals.collection import Exposed, Ranked
+from fairevals.errors import UsageError, escape
+from fairevals.measures import ExposureMeasure, LinearMeasure, Measure, RankingMeasure, parse_measure
 from fairevals.policy.plackett_luce import PlackettLuce
 from fairevals.training.data import Batch
-from fairevals.training.disparities import disparity_with_gradient
-from fairevals.training.utilities import Term, WeightedSum, parse_utility
-from fairevals.typing import Floats
+from fairevals.typing import Floats, Ints
+
+UTILITY = "nDCG(dcg='exp-log2')"
+"""The utility of Singh & Joachims 2019: gain 2^g − 1 over the whole list."""
+DISPARITY = "D_group(attr='group')"
+
+Differentiable: TypeAlias = LinearMeasure | ExposureMeasure
+"""A measure that is a function of exposure and has a gradient with respect to it."""
+
+
+@dataclass(frozen=True)
+class WeightedMeasure:
+    """−weight·cost of a measure: weight·value if higher is better, −weight·value if lower is better.
+
+    For a measure that is best at a target the cost is the distance from it. A topic on which the measure is undefined
+    contributes 0, and no gradient.
+    """
+
+    weight: float
+    measure: Measure
+
+    def __post_init__(self) -> None:
+        measure = self.measure
+        if isinstance(measure, Differentiable):
+            if measure.attention_model.looks_at_grades:
+                raise UsageError(
+                    f"{measure} cannot be trained for: its attention depends on the grades above"
+                )
+        elif not isinstance(measure, RankingMeasure):
+            raise UsageError(f"{measure} cannot be trained for: it combines other measures")
+        measure.depth  # noqa: B018 -- raises if the measure lacks its cutoff
+
+    def contribution(self, values: Floats) -> Floats:
+        """What values of the measure contribute to an objective."""
+        worth = -self.weight * self.measure.direction.cost(values)
+        return np.where(np.isnan(worth), 0.0, worth)
+
+    def of_rankings(self, ranked: Ranked) -> Floats:
+        """The contribution (topics, samples) of each ranking."""
+        if not isinstance(self.measure, RankingMeasure):
+            raise UsageError(f"{self.measure} is no measure of a single ranking, so it is no reward")
+        return self.contribution(self.measure.of_ranking(ranked))
+
+    def of_exposure(self, exposed: Exposed) -> tuple[Floats, Floats]:
+        """The contribution (topics,) at these exposures, and its gradient (topics, documents)."""
+        if not isinstance(self.measure, Differentiable):
+            raise UsageError(f"{self.measure} is no function of exposure")
+        (values, gradient), direction = self.measure.value_and_gradient(exposed), self.measure.direction
+        slope: Floats | float = self.weight if direction.word == "higher" else -self.weight
+        if direction.target is not None:
+            slope = -self.weight * np.sign(values - direction.target)[:, None]
+        return self.contribution(values), np.where(np.isnan(values)[:, None], 0.0, slope * gradient)
+
+    def __str__(self) -> str:
+        return str(self.measure) if self.weight == 1 else f"{self.weight:g}*{self.measure}"
+
+
+_WEIGHTED = re.compile(r"(?:(-?\d{1,9}(?:\.\d{1,17})?|-?\.\d{1,17})\s*\*\s*)?([A-Za-z].*)", re.S)
+
+
+def parse_utility(text: str) -> tuple[WeightedMeasure, ...]:
+    """Parse measures joined by `+`, each with an optional weight; higher values must be better.
+
+    >>> [str(part) for part in parse_utility("0.5*AP + nDCG@10")]
+    ['0.5*AP', 'nDCG@10']
+    """
+    parts = []
+    for piece in re.split(r"\+(?![^(]*\))", text):
+        match = _WEIGHTED.fullmatch(piece.strip())
+        if not match:
+            raise UsageError(
+                f"cannot read the utility {escape(text)!r}; expected, for example, nDCG@10 or 0.5*AP+0.5*RR"
+            )
+        measure = parse_measure(match[2])
+        if measure.direction.word != "higher":
+            raise UsageError(f"{measure} cannot be a utility: its direction is {measure.direction}")
+        parts.append(WeightedMeasure(float(match[1] or 1), measure))
+    return tuple(parts)
+
+
+def total_reward(parts: Sequence[WeightedMeasure], rankings: Ints, batch: Batch) -> Floats:
+    """The summed contributions (topics, samples) of rankings (topics, samples, ranks), −1 where one has ended."""
+    total = np.zeros(rankings.shape[:2])
+    if parts:
+        ranked = batch.ranked(rankings)
+        for part in parts:
+            total += part.of_rankings(ranked)
+    return total
+
+
+def depth_of(parts: Sequence[WeightedMeasure]) -> int | None:
+    """How many ranks the measures look at; None for all."""
+    depths = [part.measure.depth for part in parts]
+    return None if None in depths else max((d for d in depths if d is not None), default=None)
+
+
+@dataclass(frozen=True)
+class ExposureTerm:
+    """The measures of an objective that are functions of exposure under one attention model and cutoff."""
+
+    attention: Attention
+    cutoff: int | None
+    parts: tuple[WeightedMeasure, ...]
+
+    def weights(self, ranks: int) -> Floats:
+        """The attention of ranks 1 to `ranks`, 0 beyond the cutoff."""
+        weights = np.zeros(ranks)
+        seen = ranks if self.cutoff is None else min(ranks, self.cutoff)
+        weights[:seen] = self.attention.weights(seen)
+        return weights
+
+    def at(self, exposed: Exposed) -> tuple[Floats, Floats]:
+        """The summed contributions (topics,) at these exposures, and their gradient (topics, documents)."""
+        pairs = [part.of_exposure(exposed) for part in self.parts]
+        value, gradient = pairs[0]
+        for more, slope in pairs[1:]:
+            value, gradient = value + more, gradient + slope
+        return value, gradient
 
 
 @dataclass(frozen=True)
 class Objective:
-    """What is maximised, a topic at a time: U(π|q) − λ·D(π|q) + γ·H (Singh & Joachims 2019, equation 1).
+    """What is maximised for each topic: U(π|q) − λ·D(π|q) + γ·H (Singh & Joachims 2019, equation 1).
 
-    U is the expectation of `utility`; D is `D_group` or `D_ind` with merits M = f(grade); H the entropy of
-    softmax(scores) (section 3.2.1).
+    U is a weighted sum of measures. D is the cost of any measure: its value where lower is better, minus its value
+    where higher is better, the distance from its target otherwise. H is the entropy of softmax(scores) (section
+    3.2.1). On topics where a measure is undefined it counts as 0.
+
+    >>> [str(part) for part in Objective.of("AP+nDCG@10", lam=2.0).parts]
+    ['AP', 'nDCG@10', "2*D_group(attr='group')"]
     """
 
-    utility: WeightedSum
-    lam: float = 0.0
-    disparity: str = "D_group"
-    merit: str = "identity"
-    attention: str = "log2"
-    entropy: float = 0.0
-    ties: str = "both"
+    utility: tuple[WeightedMeasure, ...]
+    lam: float
+    disparity: Measure
+    entropy: float
+
+    def __post_init__(self) -> None:
+        self.parts  # noqa: B018 -- raises if a measure cannot be trained for
 
     @classmethod
-    def of(cls, utility: str = "nDCG", lam: float = 0.0, **rest: str | float) -> Objective:
-        """An objective whose utility is given as text."""
-        return cls(parse_utility(utility), lam, **rest)  # type: ignore[arg-type]
+    def of(
+        cls, utility: str = UTILITY, lam: float = 0.0, disparity: str = DISPARITY, entropy: float = 0.0
+    ) -> Objective:
+        """An objective from the names of its measures."""
+        return cls(parse_utility(utility), lam, parse_measure(disparity), entropy)
 
-    def disparity_of(self, exposure: Floats, block: Batch) -> tuple[Floats, Floats]:
-        """D and its gradient by the exposures."""
-        merits = merit(block.grades, self.merit)
-        return disparity_with_gradient(self.disparity, exposure, merits, block.membership, self.ties)
+    @cached_property
+    def parts(self) -> tuple[WeightedMeasure, ...]:
+        """All measures with their weights; the disparity only if λ is above 0."""
+        return (*self.utility, *((WeightedMeasure(self.lam, self.disparity),) if self.lam else ()))
 
-    def depth(self) -> int | None:
-        """How many ranks a sample must have; None for all."""
-        return None if self.lam else self.utility.depth
+    @cached_property
+    def rewards(self) -> tuple[WeightedMeasure, ...]:
+        """The measures that are not functions of exposure."""
+        return tuple(part for part in self.parts if not isinstance(part.measure, Differentiable))
 
-    def value(self, scores: Floats, block: Batch, samples: int = 100, tolerance: float = 1e-6) -> Floats:
-        """The objective of each topic without the entropy, which is there for the sake of training only.
+    @cached_property
+    def exposure_terms(self) -> tuple[ExposureTerm, ...]:
+        """The measures that are functions of exposure, by attention model and cutoff."""
+        models: dict[str, Attention] = {}
+        grouped: dict[tuple[str, int | None], list[WeightedMeasure]] = {}
+        for part in self.parts:
+            if isinstance(part.measure, Differentiable):
+                name = str(part.measure.attention_model)
+                models[name] = part.measure.attention_model
+                grouped.setdefault((name, part.measure.cutoff), []).append(part)
+        return tuple(ExposureTerm(models[name], cut, tuple(p)) for (name, cut), p in grouped.items())
 
-        D is exact, and so is U if it is linear in exposure; else U is the mean over `samples` rankings drawn
-        with a fixed seed, so that the values of two models can be compared.
+    def value(self, scores: Floats, batch: Batch, samples: int = 100, tolerance: float = 1e-6) -> Floats:
+        """The objective of each topic without the entropy, which only serves training.
+
+        Functions of exposure are exact. Other measures are means over `samples` rankings drawn with a fixed seed, so
+        that two models can be compared.
         """
-        policy = PlackettLuce(scores)
-        exposures = Exposures(policy, tolerance)
-        terms = self.utility.terms(block)
-        total = np.zeros(len(scores))
-        if terms is None:
-            rankings = policy.sample(samples, self.utility.depth, rng=0)
-            total += self.utility.of_rankings(rankings, block).mean(axis=1)
-        for term in terms or ():
-            total += (exposures.of(term.attention, term.cutoff) * term.worth).sum(axis=1)
-        if self.lam:
-            total -= self.lam * self.disparity_of(exposures.of(self.attention, None), block)[0]
+        policy, total = PlackettLuce(scores), np.zeros(len(scores))
+        if self.rewards:
+            rankings = policy.sample(samples, depth_of(self.rewards), rng=0)
+            total += total_reward(self.rewards, rankings, batch).mean(axis=1)
+        for term in self.exposure_terms:
+            exposure = policy.exposure(term.attention, term.cutoff, tolerance=tolerance).value
+            total += term.at(batch.exposed(exposure))[0]
         return total
 
 
-class Exposures:
-    """Exact exposures under several attentions, each computed once."""
-
-    def __init__(self, policy: PlackettLuce, tolerance: float) -> None:
-        self.policy, self.tolerance = policy, tolerance
-        self._found: dict[tuple[AttentionLike, int | None], Floats] = {}
-
-    def of(self, attention: AttentionLike, cutoff: int | None) -> Floats:
-        """Exposure of every document."""
-        key = (attention, cutoff)
-        if key not in self._found:
-            self._found[key] = self.policy.exposure(attention, cutoff, tolerance=self.tolerance).value
-        return self._found[key]
-
-
 def entropy_with_gradient(scores: Floats) -> tuple[Floats, Floats]:
-    """H = −Σ p log p of p = softmax(scores) (topics, documents), −inf for none, and ∂H/∂s = −p (log p + H).
+    """H = −Σ p log p of p = softmax(scores) (topics, documents), and ∂H/∂s = −p (log p + H); −inf is padding.
 
     >>> value, gradient = entropy_with_gradient(np.zeros((1, 2)))
     >>> value.round(4), np.abs(gradient).round(4)
     (array([0.6931]), array([[0., 0.]]))
     """
-    shifted = scores - scores.max(axis=1, keepdims=True)
-    odds = np.exp(shifted)
-    total = odds.sum(axis=1, keepdims=True)
-    p = odds / total
-    log_p = np.where(p > 0, shifted - np.log(total), 0.0)
+    log_p = log_softmax(scores, axis=1)
+    p = np.exp(log_p)
+    log_p = np.where(p > 0, log_p, 0.0)
     entropy = -(p * log_p).sum(axis=1)
     return entropy, -p * (log_p + entropy[:, None])
-
-
-__all__ = ["Exposures", "Objective", "Term", "entropy_with_gradient"]

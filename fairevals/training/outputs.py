@@ -1,63 +1,159 @@
-"""What training leaves behind: a folder a policy, the judgements it was measured on, and `summary.csv`."""
+"""The results of training: runs of policies, their evaluation, and the folder with all files.
+
+A policy is evaluated like any other run: its run, the split's judgements and groups go through `fairevals.evaluation`.
+"""
 
 from __future__ import annotations
 
 import csv
+import json
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TextIO
+from typing import NamedTuple
 
 import numpy as np
 
+from fairevals.collection.collection import Collection
+from fairevals.collection.groups import Attribute
+from fairevals.collection.qrels import Qrels
+from fairevals.collection.run import Run, ranking_order
 from fairevals.errors import UsageError, escape
+from fairevals.evaluation import Plan, score
+from fairevals.evaluation.scores import Scores
+from fairevals.ids import Ids
+from fairevals.io.qrels import QrelsColumns
 from fairevals.io.streams import written
+from fairevals.io.task import PolicySpec, Task
 from fairevals.policy.plackett_luce import PlackettLuce
-from fairevals.training.data import Dataset
-from fairevals.training.evaluation import evaluate_policy, greedy_rankings
+from fairevals.training.data import ATTRIBUTE, Dataset
 from fairevals.training.lp import sample_mixture
+from fairevals.training.objectives import DISPARITY, UTILITY
 from fairevals.training.policies import TrainedPolicy, save_policy
-from fairevals.typing import Floats, Ints
+from fairevals.typing import Ints
 
-SUMMARY = ("policy", "lambda", "seed", "split", "measure", "value", "se", "undefined")
+MEASURES = (UTILITY, f"{UTILITY}@10", "ERR", "D_ind", DISPARITY, "D_cross", "EE_L")
+"""The measures of the summary; D_group only where there are groups."""
+SUMMARY = ("policy", "method", "lambda", "seed", "split", "measure", "value", "se", "undefined")
 CURVE = ("epoch", "loss", "valid", "best")
-GREEDY = ".greedy"
-"""Ends the name under which a policy's run, read as one plain ranking a topic, stands in the summary."""
+GREEDY_SUFFIX = ".greedy"
+"""Ends the name of a policy whose run is read as one ranking per topic."""
 
 
-@dataclass(frozen=True)
-class SummaryRow:
-    """A row of summary.csv."""
+def make_run(policy: TrainedPolicy, data: Dataset, tag: str = "", samples: int | None = None) -> Run:
+    """The run of a policy: its log-weights as scores, or with `samples` that many rankings of each topic.
+
+    The rankings are drawn with random numbers that depend on the policy's seed and the number of the topic.
+    """
+    docs, tag = Ids.of(data.docs), tag or policy.name
+    if samples is None:
+        if policy.is_mixture:
+            raise UsageError(
+                "lp is a mixture of rankings without scores: give the number of rankings to draw"
+            )
+        scores = policy.predict(data)
+        rows = ranking_order(np.repeat(np.arange(len(data)), data.lengths), docs, scores)
+        lists = [(topic, "") for topic in data.topics]
+        return Run(tag, tag, lists, data.starts, docs.take(rows), scores[rows], rows.size)
+    lengths = np.repeat(data.lengths, samples)
+    starts = data.starts[:-1]
+    rankings = _drawn(policy, data, samples)
+    rows = np.concatenate([(start + r).ravel() for start, r in zip(starts, rankings, strict=True)])
+    offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
+    scores = np.repeat(offsets[1:], lengths) - np.arange(rows.size, dtype=np.float64)
+    lists = [(topic, str(sample)) for topic in data.topics for sample in range(1, samples + 1)]
+    return Run(tag, tag, lists, offsets, docs.take(rows), scores, rows.size)
+
+
+def _drawn(policy: TrainedPolicy, data: Dataset, samples: int) -> Iterator[Ints]:
+    """Rankings (samples, rank) of each topic."""
+    seed = policy.settings.seed
+    if policy.is_mixture:
+        for t, (weights, rankings) in enumerate(policy.mixtures(data)):
+            yield sample_mixture(weights, rankings, samples, np.random.default_rng([seed, t]))
+        return
+    scores = policy.predict(data)
+    for t, rows in enumerate(data.slices):
+        yield PlackettLuce(scores[rows]).sample(samples, rng=np.random.default_rng([seed, t]))
+
+
+def run_lines(run: Run) -> Iterator[str]:
+    """The lines of a run file in TREC's format; the second column is the sample."""
+    docs, scores = run.docs.texts(), run.scores.tolist()
+    for number, (topic, sample) in enumerate(run.lists):
+        start, stop = int(run.offsets[number]), int(run.offsets[number + 1])
+        for rank, row in enumerate(range(start, stop), 1):
+            value = int(scores[row]) if sample else repr(scores[row])
+            yield f"{topic} {sample or 'Q0'} {docs[row]} {rank} {value} {run.tag}\n"
+
+
+def make_collection(data: Dataset, measures: Sequence[str] | None = None) -> Collection:
+    """The judgements and groups of a dataset, and the measures to compute."""
+    import pandas as pd
+
+    topic_of = np.repeat(np.arange(len(data)), data.lengths)
+    qrels = Qrels.of(QrelsColumns(data.name, list(data.topics), topic_of, Ids.of(data.docs), data.grades))
+    groups = {}
+    if data.membership is not None:
+        table = pd.DataFrame(_group_rows(data), columns=["topic", "doc", "group", "weight"])
+        groups[ATTRIBUTE] = Attribute.of(ATTRIBUTE, table, data.groups, unmapped="skip")
+    chosen = measures or [m for m in MEASURES if groups or m != DISPARITY]
+    return Collection(Task(name=data.name, measures=tuple(chosen)), qrels, groups)
+
+
+def evaluate_policy(
+    policy: TrainedPolicy,
+    data: Dataset,
+    measures: Sequence[str] | None = None,
+    *,
+    greedy: bool = False,
+    samples: int = 1000,
+) -> Scores:
+    """Score a policy on data: the same values as for its run file and the data's qrels and groups.
+
+    Functions of exposure are exact under Plackett-Luce; other measures are means over `samples` rankings, with their
+    standard error. With `greedy` the policy is the one ranking by descending score. A mixture of rankings is
+    represented by `samples` rankings drawn from it.
+
+    >>> from fairevals.training import Settings, train_policy
+    >>> data = Dataset.of([[[0.0], [1.0]]] * 2, [[0, 1]] * 2)
+    >>> policy = train_policy(Settings.for_method("ridge"), data)
+    >>> evaluate_policy(policy, data, ["nDCG"], greedy=True).mean(0, 0).value
+    1.0
+    """
+    run = make_run(policy, data, samples=samples if policy.is_mixture else None)
+    return _evaluate(run, make_collection(data, measures), policy, greedy, samples)
+
+
+def _evaluate(run: Run, collection: Collection, policy: TrainedPolicy, greedy: bool, samples: int) -> Scores:
+    if greedy and policy.is_mixture:
+        raise UsageError("lp is a mixture of rankings, so it has no greedy ranking")
+    kind = "samples" if policy.is_mixture else "ranking" if greedy else "pl"
+    return score([run], collection, Plan.of(collection, policy=PolicySpec(kind, samples=samples)))
+
+
+class SummaryRow(NamedTuple):
+    """A row of summary.csv; `se` is NaN where the value is exact."""
 
     policy: str
+    method: str
     lam: float
     seed: int
     split: str
     measure: str
     value: float
-    se: float | None
+    se: float
     undefined: int
-
-    def cells(self) -> tuple[str, ...]:
-        """As text, with full precision; nothing for what is undefined or exact."""
-        value = "" if np.isnan(self.value) else repr(self.value)
-        se = "" if self.se is None else repr(self.se)
-        return (
-            *(self.policy, f"{self.lam:g}", str(self.seed), self.split, self.measure),
-            *(value, se, str(self.undefined)),
-        )
+    """The number of topics on which the measure is undefined; they are not in the mean."""
 
 
 def check_folder(folder: str | os.PathLike[str], force: bool = False) -> Path:
-    """The folder, if it is empty or not there, or may be written over."""
+    """The folder, if it does not exist, is empty, or `force` allows to write into it."""
     path = Path(folder)
     if path.exists() and not path.is_dir():
         raise UsageError(f"{escape(str(path))} is no folder")
     if path.is_dir() and any(path.iterdir()) and not force:
-        raise UsageError(
-            f"{escape(str(path))} is not empty; choose another folder, or --force to write into it"
-        )
+        raise UsageError(f"{escape(str(path))} is not empty; choose another folder, or force writing into it")
     return path
 
 
@@ -70,116 +166,86 @@ def write_results(
     force: bool = False,
     progress: Callable[[int, int], object] | None = None,
 ) -> list[SummaryRow]:
-    """Write everything, and return the rows of the summary.
+    """Evaluate the policies on all splits, write everything, and return the rows of `summary.csv`.
 
-    For each policy a folder with `model.npz`, `config.json`, the learning curve `log.csv`, and the run of every split
-    but that of training (of training if there is no other); for each such split `SPLIT.qrels` and, where there
-    are groups, `SPLIT.groups.csv`, so that `fairevals score` can read it all; and `summary.csv`. `samples` rankings are
-    drawn for what is not exact, and written for a policy that is a mixture of rankings.
+    Each policy has a folder with `model.npz`, `config.json`, the learning curve `log.csv`, and its run on every split
+    but the training data (on the training data if there is no other). For each such split there is a task file
+    `SPLIT.toml` with `SPLIT.qrels` and, where there are groups, `SPLIT.groups.csv`: scoring the runs with it gives the
+    values of the summary. `samples` is the number of rankings drawn for values that are not exact, and of those
+    written for a mixture of rankings.
     """
     path = check_folder(folder, force)
-    shown_splits = {name: data for name, data in splits.items() if name != "train"} or dict(splits)
-    for name, data in shown_splits.items():
-        with written(path / f"{name}.qrels") as file:
-            file.writelines(_qrels(data))
-        if data.membership is not None:
-            with written(path / f"{name}.groups.csv") as file:
-                _write_groups(file, data, data.membership)
+    written_splits = [name for name in splits if name != "train"] or list(splits)
+    collections = {name: make_collection(data) for name, data in splits.items()}
+    kind = "samples" if any(policy.is_mixture for policy in policies) else "pl"
+    for name in written_splits:
+        _write_split(path, name, splits[name], collections[name].task, PolicySpec(kind, samples=samples))
     rows: list[SummaryRow] = []
-    for number, policy in enumerate(policies):
-        home = path / policy.name
-        save_policy(policy, home)
-        with written(home / "log.csv") as file:
-            _write_curve(file, policy)
-        for name, data in shown_splits.items():
-            with written(home / f"{name}.run") as file:
-                file.writelines(run_lines(policy, data, policy.name, samples if policy.is_mixture else None))
-        rows += summary_of(policy, splits, samples)
+    for number, policy in enumerate(policies, 1):
+        save_policy(policy, path / policy.name)
+        curve = ((epoch, loss, valid, int(best)) for epoch, loss, valid, best in policy.curve)
+        _write_table(path / policy.name / "log.csv", CURVE, curve)
+        for name, data in splits.items():
+            run = make_run(policy, data, samples=samples if policy.is_mixture else None)
+            if name in written_splits:
+                with written(path / policy.name / f"{name}.run") as file:
+                    file.writelines(run_lines(run))
+            for greedy in (False,) if policy.is_mixture else (False, True):
+                scores = _evaluate(run, collections[name], policy, greedy, samples)
+                rows += _summary(policy, name, scores, greedy)
         if progress:
-            progress(number + 1, len(policies))
-    with written(path / "summary.csv") as file:
+            progress(number, len(policies))
+    _write_table(path / "summary.csv", SUMMARY, ((*row[:2], f"{row.lam:g}", *row[3:]) for row in rows))
+    return rows
+
+
+def _summary(policy: TrainedPolicy, split: str, scores: Scores, greedy: bool) -> Iterator[SummaryRow]:
+    settings, name = policy.settings, policy.name + (GREEDY_SUFFIX if greedy else "")
+    for m, measure in enumerate(scores.measures):
+        mean = scores.mean(0, m)
+        facts = name, settings.method, settings.lam, settings.seed, split, str(measure)
+        yield SummaryRow(*facts, mean.value, mean.se, mean.undefined)
+
+
+def _write_split(folder: Path, name: str, data: Dataset, task: Task, policy: PolicySpec) -> None:
+    """Write the judgements, groups and task file of a split."""
+    with written(folder / f"{name}.qrels") as file:
+        for topic, rows in zip(data.topics, data.slices, strict=True):
+            for doc, grade in zip(data.docs[rows], data.grades[rows].tolist(), strict=True):
+                file.write(f"{topic} 0 {doc} {int(grade) if grade.is_integer() else repr(grade)}\n")
+    lines = [
+        f"name = {_toml(name)}",
+        f"qrels = {_toml(f'{name}.qrels')}",
+        f"measures = {_toml(task.measures)}",
+    ]
+    if data.membership is not None:
+        groups = f"{name}.groups.csv"
+        table = ((*names, 1 if weight == 1 else weight) for *names, weight in _group_rows(data))
+        _write_table(folder / groups, ("topic", "doc", "group", "weight"), table)
+        lines += ["", f"[attributes.{ATTRIBUTE}]", f"groups = {_toml(data.groups)}"]
+        lines += [f"memberships = {_toml(groups)}", 'unmapped = "skip"']
+    lines += ["", "[policy]", f"kind = {_toml(policy.kind)}", f"samples = {policy.samples}"]
+    with written(folder / f"{name}.toml") as file:
+        file.writelines(f"{line}\n" for line in [*lines, f"seed = {policy.seed}"])
+
+
+def _toml(value: str | Sequence[str]) -> str:
+    """A text or a list of texts as TOML: JSON's strings are TOML's, except for the character DEL."""
+    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
+
+
+def _group_rows(data: Dataset) -> Iterator[tuple[str, str, str, float]]:
+    """(topic, document, group, weight) for each group of each document."""
+    membership = np.zeros((len(data.docs), 0)) if data.membership is None else data.membership
+    for topic, rows in zip(data.topics, data.slices, strict=True):
+        here = membership[rows]
+        for row, group in zip(*np.nonzero(here), strict=True):
+            yield topic, data.docs[rows.start + row], data.groups[group], float(here[row, group])
+
+
+def _write_table(path: Path, header: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
+    """Write a csv table with numbers in full precision; NaN and None are empty."""
+    with written(path) as file:
         writer = csv.writer(file, lineterminator="\n")
-        writer.writerow(SUMMARY)
-        writer.writerows(row.cells() for row in rows)
-    return rows
-
-
-def summary_of(policy: TrainedPolicy, splits: Mapping[str, Dataset], samples: int = 1000) -> list[SummaryRow]:
-    """The measures of a policy on every split, and (except for mixtures) those of its greedy ranking."""
-    settings = policy.settings
-    grade = max(data.max_grade for data in splits.values())
-    rows = []
-    for split, data in splits.items():
-        for greedy in (False,) if policy.is_mixture else (False, True):
-            name = policy.name + (GREEDY if greedy else "")
-            found = evaluate_policy(policy, data, greedy=greedy, samples=samples, max_grade=grade)
-            rows += [
-                SummaryRow(name, settings.lam, settings.seed, split, m.measure, m.value, m.se, m.undefined)
-                for m in found
-            ]
-    return rows
-
-
-def run_lines(policy: TrainedPolicy, data: Dataset, tag: str, samples: int | None = None) -> Iterator[str]:
-    """The run of a policy: its log-weights as scores, or `samples` rankings, the sample id in the second column."""
-    if samples is None and policy.is_mixture:
-        raise UsageError("lp is a mixture of rankings, and has no scores: say how many rankings to draw")
-    scores = np.zeros(len(data.docs)) if policy.is_mixture else policy.predict(data)
-    if samples is None:
-        for t, ranking in enumerate(greedy_rankings(scores, data)):
-            start = int(data.starts[t])
-            for rank, place in enumerate(ranking.tolist(), 1):
-                row = start + place
-                yield f"{data.topics[t]} Q0 {data.docs[row]} {rank} {float(scores[row])!r} {tag}\n"
-        return
-    for t, rankings in enumerate(_sampled(policy, data, samples)):
-        start = int(data.starts[t])
-        for sample, ranking in enumerate(rankings.tolist(), 1):
-            for rank, place in enumerate(ranking, 1):
-                score = len(ranking) - rank + 1
-                yield f"{data.topics[t]} {sample} {data.docs[start + place]} {rank} {score} {tag}\n"
-
-
-def _sampled(policy: TrainedPolicy, data: Dataset, samples: int) -> Iterator[Ints]:
-    """Rankings (samples, rank) of each topic, keyed by the policy's seed and the topic's number."""
-    seed = policy.settings.seed
-    if policy.is_mixture:
-        for t, (weights, rankings) in enumerate(policy.mixtures(data)):
-            yield sample_mixture(weights, rankings, samples, np.random.default_rng([seed, t]))
-        return
-    scores = policy.predict(data)
-    for t in range(len(data)):
-        topic = PlackettLuce(scores[data.starts[t] : data.starts[t + 1]])
-        yield topic.sample(samples, rng=np.random.default_rng([seed, t]))
-
-
-def _qrels(data: Dataset) -> Iterator[str]:
-    for t, topic in enumerate(data.topics):
-        for row in range(int(data.starts[t]), int(data.starts[t + 1])):
-            grade = float(data.grades[row])
-            yield f"{topic} 0 {data.docs[row]} {int(grade) if grade.is_integer() else repr(grade)}\n"
-
-
-def _write_groups(file: TextIO, data: Dataset, membership: Floats) -> None:
-    writer = csv.writer(file, lineterminator="\n")
-    writer.writerow(("topic", "doc", "group", "weight"))
-    for t, topic in enumerate(data.topics):
-        for row in range(int(data.starts[t]), int(data.starts[t + 1])):
-            for group in np.flatnonzero(membership[row]).tolist():
-                weight = float(membership[row, group])
-                writer.writerow(
-                    (
-                        topic,
-                        data.docs[row],
-                        data.groups[group],
-                        f"{weight:g}" if weight == 1 else repr(weight),
-                    )
-                )
-
-
-def _write_curve(file: TextIO, policy: TrainedPolicy) -> None:
-    writer = csv.writer(file, lineterminator="\n")
-    writer.writerow(CURVE)
-    for epoch, loss, valid, best in policy.curve:
-        cells = ["" if value is None or np.isnan(value) else repr(float(value)) for value in (loss, valid)]
-        writer.writerow((epoch, *cells, int(best)))
+        writer.writerow(header)
+        writer.writerows(["" if cell != cell else cell for cell in row] for row in rows)

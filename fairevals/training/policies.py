@@ -1,4 +1,4 @@
-"""A trained policy: model, standardisation and settings; applied to data, saved as arrays and JSON, loaded again."""
+"""Trained policies: model, standardisation and settings; saved as arrays and JSON."""
 
 from __future__ import annotations
 
@@ -11,25 +11,26 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+from scipy.special import log_expit
 
 from fairevals.errors import FairevalsError, InputError, Place, UsageError, escape
 from fairevals.io.letor import MOST_FEATURES
 from fairevals.io.streams import written_bytes
-from fairevals.training.data import Dataset, Standardiser, no_groups
+from fairevals.training.data import Dataset, Standardiser, groups_needed
 from fairevals.training.lp import birkhoff, fair_ranking
-from fairevals.training.models import MODELS, Model, log_sigmoid
-from fairevals.training.settings import Settings
+from fairevals.training.models import MODELS, Model
+from fairevals.training.settings import FAIR, Settings
 from fairevals.typing import Array, Floats, Ints
 
-FORMAT = "fairevals policy 1"
+FORMAT = "fairevals policy 2"
 _ROWS = 1 << 14
 
 
 @dataclass(frozen=True)
 class TrainedPolicy:
-    """What training gives: scores for documents, read as the log-weights of a Plackett-Luce policy.
+    """The result of training: scores of documents, which are the log-weights of a Plackett-Luce policy.
 
-    For `lp` the scores are predicted grades, and the policy is `mixtures`: rankings with probabilities.
+    For `lp` the scores are predicted grades, and the policy is given by `mixtures`: rankings with probabilities.
     """
 
     settings: Settings
@@ -37,29 +38,27 @@ class TrainedPolicy:
     standardiser: Standardiser
     groups: tuple[str, ...] = ()
     curve: tuple[tuple[int, float, float | None, bool], ...] = ()
-    """Epoch, loss, quality on validation data, whether it was the best so far."""
+    """Epoch, loss, quality on validation data, and whether it was the best so far."""
 
     @property
     def name(self) -> str:
-        """Method, λ where the method has one, and seed: unique in a sweep, and fit for a file name."""
-        from fairevals.training.settings import FAIR
-
+        """Method, λ where the method has one, and seed: unique in a sweep, and valid as a file name."""
         lam = f"-lambda{self.settings.lam:g}" if self.settings.method in FAIR else ""
         return f"{self.settings.method}{lam}-seed{self.settings.seed}"
 
     @property
     def is_mixture(self) -> bool:
-        """Whether it is a mixture of rankings, and no Plackett-Luce policy."""
+        """Whether it is a mixture of rankings rather than a Plackett-Luce policy."""
         return self.settings.method == "lp"
 
     def scores(self, X: Array) -> Floats:
-        """Log-weights (…) of documents with features (…, feature), prepared; predicted grades for `lp`."""
+        """Log-weights (…) of documents with prepared features (…, feature); predicted grades for `lp`."""
         self.model.train(False)
         scores = self.model.scores(self.standardiser(X))
-        return log_sigmoid(scores) if self.settings.method == "bandit-rank" else scores
+        return log_expit(scores) if self.settings.method == "bandit-rank" else scores
 
     def predict(self, data: Dataset) -> Floats:
-        """A score for each row of the data."""
+        """The score of each document."""
         if data.features.shape[1] != self.model.features:
             raise UsageError(
                 f"{data.name} has {data.features.shape[1]} features and the model {self.model.features}; "
@@ -74,13 +73,10 @@ class TrainedPolicy:
     def programmes(self, data: Dataset) -> Iterator[Floats]:
         """For `lp`: P(document at rank) of each topic."""
         if data.membership is None:
-            raise no_groups("lp")
-        grades = self.predict(data)
-        for start, stop in zip(data.starts[:-1].tolist(), data.starts[1:].tolist(), strict=True):
-            settings = self.settings
-            yield fair_ranking(
-                grades[start:stop], data.membership[start:stop], settings.lam, merits=settings.merit
-            )
+            raise groups_needed("lp")
+        grades, merits = self.predict(data), self.settings.group_disparity.merit
+        for rows in data.slices:
+            yield fair_ranking(grades[rows], data.membership[rows], self.settings.lam, merits)
 
     def mixtures(self, data: Dataset) -> Iterator[tuple[Floats, Ints]]:
         """For `lp`: weights and rankings of each topic."""
@@ -88,13 +84,12 @@ class TrainedPolicy:
 
 
 def save_policy(policy: TrainedPolicy, folder: str | os.PathLike[str]) -> None:
-    """Write `model.npz` and `config.json` into a folder, each whole or not at all."""
-    arrays = {**{f"model.{name}": value for name, value in policy.model.parameters.items()}}
-    arrays |= {f"standardiser.{name}": value for name, value in policy.standardiser.arrays().items()}
+    """Write `model.npz` and `config.json` into a folder, each completely or not at all."""
+    arrays = {f"model.{name}": value for name, value in policy.model.parameters.items()}
+    arrays |= {f"standardiser.{name}": getattr(policy.standardiser, name) for name in ("mean", "scale")}
     buffer = io.BytesIO()
-    with zipfile.ZipFile(
-        buffer, "w"
-    ) as archive:  # np.savez would stamp the time, and no two files be the same
+    # Not np.savez, which writes the time: the same policy gives the same bytes.
+    with zipfile.ZipFile(buffer, "w") as archive:
         for name, value in arrays.items():
             member = io.BytesIO()
             np.lib.format.write_array(member, np.asarray(value, dtype=np.float64), allow_pickle=False)
@@ -113,19 +108,19 @@ def save_policy(policy: TrainedPolicy, folder: str | os.PathLike[str]) -> None:
 
 
 def load_policy(folder: str | os.PathLike[str]) -> TrainedPolicy:
-    """Read what `save_policy` wrote.
+    """Read a policy that `save_policy` wrote.
 
-    Nothing in the files is ever executed: the configuration is JSON whose every entry is checked, and of the
-    arrays only those that the model needs are read, if they are float64 and have its shapes.
+    Nothing in the files is executed: the configuration is JSON whose entries are checked one by one, and only the
+    arrays that the model needs are read, if they are float64 and have the right shapes.
     """
     path = Path(folder)
     path = path.parent if path.name in ("model.npz", "config.json") else path
     settings, features, groups = _read_config(path / "config.json")
     model = MODELS[settings.model](features, settings.dropout)
     model.initialise(np.random.default_rng(0))
-    wanted = {f"model.{name}": value.shape for name, value in model.parameters.items()}
-    wanted |= {f"standardiser.{name}": (features,) for name in ("mean", "scale")}
-    arrays = _read_arrays(path / "model.npz", wanted)
+    shapes = {f"model.{name}": value.shape for name, value in model.parameters.items()}
+    shapes |= {f"standardiser.{name}": (features,) for name in ("mean", "scale")}
+    arrays = _read_arrays(path / "model.npz", shapes)
     model.parameters = {name: arrays[f"model.{name}"] for name in model.parameters}
     standardiser = Standardiser(arrays["standardiser.mean"], arrays["standardiser.scale"])
     return TrainedPolicy(settings, model, standardiser, groups)
@@ -141,8 +136,11 @@ def _read_config(path: Path) -> tuple[Settings, int, tuple[str, ...]]:
             place, f"cannot be read ({error.strerror})", "the folder of a trained policy"
         ) from None
     except (ValueError, RecursionError):
-        raise InputError(place, "no JSON", "the configuration of a trained policy") from None
-    if not isinstance(config, dict) or config.get("format") != FORMAT:
+        raise InputError(place, "not JSON", "the configuration of a trained policy") from None
+    version = config.get("format") if isinstance(config, dict) else None
+    if version == "fairevals policy 1":
+        raise InputError(place, "a policy of version 0.1, whose settings differ", "train it again")
+    if version != FORMAT:
         raise InputError(place, "no configuration of a trained policy", f'"format": "{FORMAT}"')
     features, groups, settings = (config.get(key) for key in ("features", "groups", "settings"))
     if type(features) is not int or not 0 <= features <= MOST_FEATURES:
@@ -157,13 +155,13 @@ def _read_config(path: Path) -> tuple[Settings, int, tuple[str, ...]]:
         raise InputError(place, str(error)) from None
 
 
-def _read_arrays(path: Path, wanted: dict[str, tuple[int, ...]]) -> dict[str, Floats]:
-    """The arrays of these names and shapes, read without numpy's loader, which knows pickles."""
+def _read_arrays(path: Path, shapes: dict[str, tuple[int, ...]]) -> dict[str, Floats]:
+    """The arrays of these names and shapes, read without numpy's loader, which supports pickles."""
     place = Place(str(path))
-    found: dict[str, Floats] = {}
+    arrays: dict[str, Floats] = {}
     try:
         with zipfile.ZipFile(path) as archive:
-            for name, shape in wanted.items():
+            for name, shape in shapes.items():
                 with archive.open(f"{name}.npy") as member:
                     version = np.lib.format.read_magic(member)
                     if version != (1, 0):
@@ -175,8 +173,8 @@ def _read_arrays(path: Path, wanted: dict[str, tuple[int, ...]]) -> dict[str, Fl
                     count = int(np.prod(shape, dtype=np.int64))
                     values = np.frombuffer(member.read(8 * count), dtype="<f8")
                     if values.size != count or not np.isfinite(values).all():
-                        raise InputError(place, f"array {name} is cut short or not finite", "finite numbers")
-                    found[name] = values.reshape(shape).copy()
+                        raise InputError(place, f"array {name} is truncated or not finite", "finite numbers")
+                    arrays[name] = values.reshape(shape).copy()
     except KeyError as error:
         raise InputError(place, str(error.args[0]), "the arrays of the model in config.json") from None
     except OSError as error:
@@ -185,4 +183,4 @@ def _read_arrays(path: Path, wanted: dict[str, tuple[int, ...]]) -> dict[str, Fl
         raise InputError(
             place, f"no readable arrays ({escape(str(error))})", "a model.npz of this program"
         ) from None
-    return found
+    return arrays

@@ -1,33 +1,61 @@
-"""Settings of a training run: one flat record, the same words in Python, on the command line and in saved policies."""
+"""Settings of training: one flat record, with the same names in Python, on the command line and in saved policies."""
 
 from __future__ import annotations
 
 import dataclasses
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 from fairevals.errors import UsageError, escape
-from fairevals.measures.merit import MERITS
-from fairevals.training.data import Dataset
-from fairevals.training.disparities import DISPARITIES, TIES
+from fairevals.measures import parse_measure
+from fairevals.measures.disparity import DGroup
+from fairevals.training.data import ATTRIBUTE, Dataset
 from fairevals.training.estimators import ESTIMATORS
 from fairevals.training.models import MODELS
-from fairevals.training.utilities import parse_utility
+from fairevals.training.objectives import DISPARITY, UTILITY, Objective, parse_utility
+
+METHODS: Mapping[str, str] = {
+    "pg-rank": "policy gradient for utility (Singh & Joachims 2019)",
+    "fair-pg-rank": "policy gradient for utility minus λ times disparity of exposure (Singh & Joachims 2019)",
+    "bandit-rank": "contextual bandit with a reward, combined with cross entropy (BanditRank)",
+    "ridge": "ridge regression of the grades",
+    "listnet": "cross entropy of top-one probabilities (Cao et al. 2007)",
+    "lp": "linear programme of fair exposure on ridge's predictions (Singh & Joachims 2018)",
+    "deltr": "ListNet with a penalty on disparate top-one exposure (Zehlike & Castillo 2020)",
+}
+
+DEFAULTS: Mapping[str, Mapping[str, Any]] = {
+    "fair-pg-rank": {"lam": 1.0},
+    "lp": {"lam": 1.0},
+    "deltr": {"lam": 1.0},
+    "bandit-rank": {
+        "model": "highway",
+        "beta1": 0.0,
+        "weight_decay": 1e-6,
+        "dropout": 0.4,
+        "lr": 7e-5,
+        "samples": 30,
+        "epochs": 30,
+    },
+}
+"""Where a method's defaults differ from those of `Settings`; BanditRank's are from the paper's run on MQ2007."""
+
+FAIR = ("fair-pg-rank", "lp", "deltr")
+"""Methods that have a λ."""
 
 
 def _setting(
-    default: Any, meaning: str, least: float = -math.inf, most: float = math.inf, of: Any = ()
+    default: Any, meaning: str, low: float = -math.inf, high: float = math.inf, choices: Any = ()
 ) -> Any:
-    return field(
-        default=default, metadata={"meaning": meaning, "least": least, "most": most, "of": tuple(of)}
-    )
+    metadata = {"meaning": meaning, "low": low, "high": high, "choices": tuple(choices)}
+    return field(default=default, metadata=metadata)
 
 
 @dataclass(frozen=True)
 class Settings:
-    """Everything that decides what is learned from given data. Unused by methods that have no use for it.
+    """Everything besides the data that decides what is learned. A method ignores settings it has no use for.
 
     >>> Settings.for_method("bandit-rank", seed=3).model
     'highway'
@@ -35,48 +63,53 @@ class Settings:
 
     method: str
     lam: float = _setting(0.0, "weight of the disparity", 0)
-    seed: int = _setting(0, "seed of everything drawn", 0)
-    model: str = _setting("linear", "scoring model", of=MODELS)
-    estimator: str = _setting("exact", "gradient estimator", of=ESTIMATORS)
-    utility: str = _setting("nDCG", "utility to maximise, such as nDCG, ERR@10 or 0.5*AP+0.5*RR")
-    disparity: str = _setting("D_group", "disparity to minimise", of=DISPARITIES)
-    merit: str = _setting("identity", "merit of a grade", of=MERITS)
-    ties: str = _setting("both", "which violations of D_group count between groups of equal merit", of=TIES)
+    seed: int = _setting(0, "seed of all random numbers", 0)
+    model: str = _setting("linear", "scoring model", choices=MODELS)
+    estimator: str = _setting("exact", "gradient estimator", choices=ESTIMATORS)
+    utility: str = _setting(UTILITY, "utility to maximise: a measure, or a sum such as 0.5*AP+0.5*RR")
+    disparity: str = _setting(DISPARITY, "measure whose cost is minimised; the attribute is named group")
     entropy: float = _setting(0.0, "weight γ of the entropy of softmax(scores)", 0)
-    samples: int = _setting(10, "rankings drawn a topic and step", 1, 10**6)
+    samples: int = _setting(10, "rankings drawn per topic and step", 1, 10**6)
     epochs: int = _setting(20, "passes over the training data", 0, 10**7)
-    batch: int = _setting(1, "topics a step; 0: all", 0)
+    batch: int = _setting(1, "topics per step; 0: all", 0)
     patience: int = _setting(5, "epochs without gain on validation data before training ends; 0: never", 0)
     lr: float = _setting(0.001, "learning rate of Adam", 0)
-    final_lr: float = _setting(1.0, "share of the learning rate that is left at the last step", 0, 1)
+    final_lr: float = _setting(1.0, "learning rate of the last step, as a share of the first", 0, 1)
     beta1: float = _setting(0.9, "Adam's decay of the mean of gradients", 0, 1)
-    beta2: float = _setting(0.999, "Adam's decay of the mean of their squares", 0, 1)
+    beta2: float = _setting(0.999, "Adam's decay of the mean of squared gradients", 0, 1)
     weight_decay: float = _setting(0.0, "L2 penalty", 0)
     dropout: float = _setting(0.0, "share of units dropped in training", 0, 0.99)
-    standardise: bool = _setting(True, "standardise features as in the training data")
-    relative: bool = _setting(False, "first take features less their mean over the own group in the topic")
-    reward: str = _setting("0.5*AP+0.5*nDCG@10", "BanditRank's reward")
-    hybrid: float = _setting(0.5, "BanditRank's γ: weight of the reward beside the cross entropy", 0, 1)
-    epsilon: float = _setting(0.1, "BanditRank's ε: share of draws that are uniform", 0, 1)
-    most: int = _setting(40, "BanditRank's M′: documents drawn at most", 1)
+    standardise: bool = _setting(True, "standardise the features, by the training data")
+    center_by_group: bool = _setting(
+        False, "first subtract from each feature its mean over the document's group in the topic"
+    )
+    reward: str = _setting("0.5*AP+0.5*nDCG(dcg='exp-log2')@10", "BanditRank's reward")
+    reward_weight: float = _setting(
+        0.5, "BanditRank's γ: weight of the reward; the cross entropy has 1 − γ", 0, 1
+    )
+    epsilon: float = _setting(0.1, "BanditRank's ε: share of uniform draws", 0, 1)
+    max_drawn: int = _setting(40, "BanditRank's M′: the largest number of documents drawn", 1)
     alpha: float = _setting(1.0, "ridge penalty", 0)
     protected: str = _setting("", "DELTR's protected group; default: the one with the fewest documents")
 
     def __post_init__(self) -> None:
-        if self.method not in DEFAULTS:
-            raise UsageError(f"unknown method {escape(self.method)!r}; known are {', '.join(DEFAULTS)}")
+        if self.method not in METHODS:
+            raise UsageError(f"unknown method {escape(self.method)!r}; expected one of {', '.join(METHODS)}")
         for f in self.fields():
             value, rules = getattr(self, f.name), f.metadata
             kind = {"float": (int, float), "int": int, "str": str, "bool": bool}[str(f.type)]
-            right = isinstance(value, kind) and (isinstance(value, bool) == (f.type == "bool"))  # type: ignore[arg-type]
-            if right and f.type in ("float", "int"):
-                right = math.isfinite(value) and rules["least"] <= value <= rules["most"]
-            if not right or (rules["of"] and value not in rules["of"]):
-                wanted = f" (one of {', '.join(rules['of'])})" if rules["of"] else f" ({rules['meaning']})"
+            valid = isinstance(value, kind) and (isinstance(value, bool) == (f.type == "bool"))  # type: ignore[arg-type]
+            if valid and f.type in ("float", "int"):
+                valid = math.isfinite(value) and rules["low"] <= value <= rules["high"]
+            if not valid or (rules["choices"] and value not in rules["choices"]):
+                choices = ", ".join(rules["choices"])
+                expected = f"one of {choices}" if choices else rules["meaning"]
                 name = "lambda" if f.name == "lam" else f.name
-                raise UsageError(f"{self.method}: {name}={escape(repr(value))} is not possible{wanted}")
-        parse_utility(self.utility)
+                raise UsageError(f"{self.method}: {name}={escape(repr(value))} is not possible ({expected})")
         parse_utility(self.reward)
+        self.objective  # noqa: B018 -- raises if a measure cannot be trained for
+        if self.method == "lp":
+            self.group_disparity  # noqa: B018
 
     @classmethod
     def fields(cls) -> list[dataclasses.Field[Any]]:
@@ -85,53 +118,39 @@ class Settings:
 
     @classmethod
     def for_method(cls, method: str, **given: Any) -> Settings:
-        """The method's own defaults, and over them what is given."""
+        """The method's defaults, overridden by the given settings."""
         known = {f.name for f in cls.fields()}
         for name in given:
             if name not in known:
-                raise UsageError(f"unknown setting {escape(name)!r}; known are {', '.join(sorted(known))}")
+                raise UsageError(
+                    f"unknown setting {escape(name)!r}; expected one of {', '.join(sorted(known))}"
+                )
         return cls(method, **{**DEFAULTS.get(method, {}), **given})
 
     @classmethod
     def of_record(cls, record: Mapping[str, Any]) -> Settings:
-        """From what `record` gave."""
+        """From the result of `record`."""
         named = {("lam" if key == "lambda" else key): value for key, value in record.items()}
         return cls.for_method(str(named.pop("method", "")), **named)
 
     def record(self) -> dict[str, Any]:
-        """As a plain dict, for JSON; λ goes by its own name."""
+        """As a plain dict, for JSON; λ is named `lambda`."""
         return {("lambda" if key == "lam" else key): value for key, value in dataclasses.asdict(self).items()}
 
+    @property
+    def objective(self) -> Objective:
+        """The objective of PG-Rank and Fair-PG-Rank."""
+        lam = self.lam if self.method != "pg-rank" else 0.0
+        return Objective(parse_utility(self.utility), lam, parse_measure(self.disparity), self.entropy)
+
+    @property
+    def group_disparity(self) -> DGroup:
+        """The disparity of `lp`: D_group as the linear programme defines it, with any merit."""
+        disparity = parse_measure(self.disparity)
+        if isinstance(disparity, DGroup) and disparity == DGroup(attr=ATTRIBUTE, merit=disparity.merit):
+            return disparity
+        raise UsageError(f"lp minimises {DISPARITY} with any merit, not {disparity}")
+
     def prepared(self, data: Dataset) -> Dataset:
-        """The data as the model is to see them, but for the standardisation."""
-        return data.relative_to_groups() if self.relative else data
-
-    def with_(self, **changes: Any) -> Settings:
-        """The same with some changes."""
-        return replace(self, **changes)
-
-
-BANDIT = {
-    "model": "highway",
-    "beta1": 0.0,
-    "weight_decay": 1e-6,
-    "dropout": 0.4,
-    "lr": 7e-5,
-    "samples": 30,
-    "epochs": 30,
-}
-"""As in the paper's experiment on MQ2007."""
-
-DEFAULTS: Mapping[str, Mapping[str, Any]] = {
-    "pg-rank": {},
-    "fair-pg-rank": {"lam": 1.0},
-    "bandit-rank": BANDIT,
-    "ridge": {},
-    "listnet": {},
-    "lp": {"lam": 1.0},
-    "deltr": {"lam": 1.0},
-}
-"""The methods, and where their defaults differ from those of `Settings`."""
-
-FAIR = ("fair-pg-rank", "lp", "deltr")
-"""Methods that have a λ."""
+        """The data as the model sees them before standardisation."""
+        return data.centered_by_group() if self.center_by_group else data

@@ -24,7 +24,7 @@ def write_sample(folder: Path, seed: int = 2026) -> list[Path]:
     ...     (Path(folder) / "qrels" / "topics.tsv").read_text(encoding="ascii").splitlines()[1]
     'R01\\tresearchers\\tpeople who work on fair ranking'
     >>> len(paths)
-    14
+    15
     """
     paths = []
     for name, text in sample_files(make_topics(seed), seed).items():

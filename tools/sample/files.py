@@ -21,6 +21,7 @@ def sample_files(topics: list[Topic], seed: int) -> dict[str, str]:
         "qrels/sample.letor": _lines(letor_lines(topics, seed)),
         "qrels/sample.groups.csv": _lines(("doc,group,weight", *group_rows(topics))),
         "qrels/topics.tsv": topics_text(topics),
+        "qrels/runs.csv": runs_text(),
         "qrels/task.toml": task_text(),
     }
 
@@ -70,12 +71,24 @@ def topics_text(topics: list[Topic]) -> str:
     return _lines(("topic\tkind\ttitle", *rows))
 
 
+def runs_text() -> str:
+    """The runs table: which runs are baselines and references; all others are official."""
+    statuses = {
+        "bm25": "baseline",
+        "fair-pg-rank": "reference",
+        "pg-rank": "reference",
+        "random": "reference",
+    }
+    return _lines(("file,status", *(f"../runs/{tag}.run,{status}" for tag, status in statuses.items())))
+
+
 def task_text() -> str:
     """The task file that names all the others."""
     return f"""\
 # An invented task: its people, places and films are made up.
 name = "Researchers and films"
 qrels = "sample.qrels"
+runs = "runs.csv"
 max_grade = 2
 order = "score"
 cutoff = 20

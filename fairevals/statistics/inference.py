@@ -1,4 +1,4 @@
-"""Paired tests of differences by topic (t, Wilcoxon, bootstrap), and corrections for testing many runs.
+"""Paired tests of differences by topic (t, Wilcoxon, bootstrap), corrections for testing many runs, and intervals.
 
 Each test is two-sided and takes the differences by topic. NaN and infinite differences are ignored. A p-value is NaN
 if it cannot be computed:
@@ -9,17 +9,26 @@ if it cannot be computed:
 
 If all differences are 0 on two or more topics, p is 1 for every test: each reassignment of the values to the two
 runs gives a difference as large as the observed one. For t = 0/0 this is a convention.
+
+An interval is undefined (NaN at both ends) with fewer than two values, or if all values are equal: no spread in a few
+topics does not show that the mean is known, as an interval of width 0 would claim.
 """
 
-from __future__ import annotations
-
 import math
-from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from fairevals.errors import UsageError, escape
-from fairevals.statistics.pairing import DEFAULT_RESAMPLES, batches
+from fairevals.evaluation.scores import Scores
+from fairevals.statistics.pairing import (
+    DEFAULT_RESAMPLES,
+    ROUNDING,
+    Spread,
+    batches,
+    position,
+    spread_of,
+)
 from fairevals.typing import Floats
 
 EXACT_UP_TO = 50
@@ -28,39 +37,38 @@ CORRECTIONS = {"holm": "Holm", "bh": "Benjamini–Hochberg", "none": "none"}
 """Every correction and its usual name."""
 
 
-@dataclass(frozen=True)
-class PairedTest:
-    """The result of a test."""
+class PairedTest(NamedTuple):
+    """The result of a test; NaN where it cannot be computed."""
 
-    statistic: float
-    p: float
-    effect: float
+    statistic: float = math.nan
+    p: float = math.nan
+    effect: float = math.nan
     """An effect size with the sign of the difference.
 
     Wilcoxon's test: the matched-pairs rank-biserial correlation (W⁺ − W⁻)/(W⁺ + W⁻) in [−1, 1] (Kerby, "The simple
     difference formula", Comprehensive Psychology 3, 2014). Otherwise Cohen's d_z = mean(d)/sd(d) ("Statistical Power
-    Analysis for the Behavioral Sciences", 1988). NaN where p is.
+    Analysis for the Behavioral Sciences", 1988).
     """
 
 
-def constant(values: Floats) -> bool:
-    """Whether all values are equal, up to rounding; True also for one value or none.
+class Interval(NamedTuple):
+    """A confidence interval; NaN at both ends if it is undefined."""
 
-    >>> constant(np.array([0.3 - 0.2, 0.4 - 0.3])), constant(np.array([0.1, 0.2]))
-    (True, False)
-    """
+    low: float = math.nan
+    high: float = math.nan
+
+
+def _constant(values: Floats) -> bool:
+    """Whether all values are equal, up to rounding; True also for one value or none."""
     return values.size < 2 or bool(np.ptp(values) <= 1e-10 * np.abs(values).max())
 
 
 def _prepared(differences: Floats, needs_spread: bool = True) -> tuple[Floats, PairedTest | None]:
     """The finite differences, and the result if nothing needs to be, or can be, computed."""
-    d = np.asarray(differences, dtype=np.float64)
-    d = d[np.isfinite(d)]
+    d = differences[np.isfinite(differences)]
     if d.size >= 2 and not d.any():
         return d, PairedTest(0.0, 1.0, 0.0)
-    if d.size < 2 or (needs_spread and constant(d)):
-        return d, PairedTest(math.nan, math.nan, math.nan)
-    return d, None
+    return d, PairedTest() if d.size < 2 or (needs_spread and _constant(d)) else None
 
 
 def t_test(differences: Floats) -> PairedTest:
@@ -103,22 +111,16 @@ def wilcoxon_test(differences: Floats) -> PairedTest:
     up, down = float(ranks[d > 0].sum()), float(ranks[d < 0].sum())
     least = min(up, down)
     if d.size <= EXACT_UP_TO:
-        p = 2 * float(_rank_sum_probabilities(ranks)[: round(2 * least) + 1].sum())
+        doubled = [round(2 * rank) for rank in ranks]  # whole numbers: a rank of ties may end in ½
+        chances = np.zeros(sum(doubled) + 1)  # of every sum of the ranks with a positive sign
+        chances[0] = 1.0
+        for rank in doubled:
+            chances[rank:] += chances[:-rank]
+            chances /= 2
+        p = 2 * float(chances[: round(2 * least) + 1].sum())
     else:
         p = float(wilcoxon(np.sign(d) * ranks).pvalue)  # the normal approximation, for so many
     return PairedTest(least, min(1.0, p), (up - down) / (up + down))
-
-
-def _rank_sum_probabilities(ranks: Floats) -> Floats:
-    """The probability of every half of an integer as the sum of positive ranks, each positive with probability ½."""
-    doubled = [round(2 * rank) for rank in ranks]
-    probabilities = np.zeros(sum(doubled) + 1)
-    probabilities[0] = 1.0
-    for rank in doubled:
-        shifted = np.zeros_like(probabilities)
-        shifted[rank:] = probabilities[: probabilities.size - rank]
-        probabilities = (probabilities + shifted) / 2
-    return probabilities
 
 
 def bootstrap_test(differences: Floats, *, resamples: int = DEFAULT_RESAMPLES, seed: int = 0) -> PairedTest:
@@ -175,3 +177,74 @@ def correct(p: Floats, correction: str) -> Floats:
         factors = np.arange(order.size, 0, -1)
         corrected[order] = np.minimum(np.maximum.accumulate(factors * corrected[order]), 1.0)
     return corrected
+
+
+def t_interval(values: Floats, level: float = 0.95) -> Interval:
+    """mean ± t_{n−1,(1+level)/2} · sd/√n.
+
+    >>> [round(end, 4) for end in t_interval(np.array([0.1, 0.2, 0.3]))]
+    [-0.0484, 0.4484]
+    """
+    values = values[np.isfinite(values)]
+    if _constant(values):
+        return Interval()
+    from scipy.stats import ttest_1samp
+
+    interval = ttest_1samp(values, 0.0).confidence_interval(level)
+    return Interval(float(interval.low), float(interval.high))
+
+
+def bootstrap_interval(
+    values: Floats, level: float = 0.95, *, resamples: int = DEFAULT_RESAMPLES, seed: int = 0
+) -> Interval:
+    """The BCa bootstrap interval of the mean, by `scipy.stats.bootstrap`.
+
+    Efron, "Better bootstrap confidence intervals", JASA 82, 1987. Also undefined in the rare case that no resample
+    has a mean below the observed one, or none above.
+
+    >>> interval = bootstrap_interval(np.array([0.1, 0.2, 0.3, 0.6]), resamples=2000)
+    >>> 0.1 < interval.low < 0.3 < interval.high < 0.6
+    True
+    """
+    values = values[np.isfinite(values)]
+    if _constant(values):
+        return Interval()
+    from scipy.stats import bootstrap
+
+    centre, tolerance = values.mean(), ROUNDING * np.abs(values).max()
+
+    def resampled_mean(drawn: Floats, axis: int = -1) -> Any:
+        # BCa counts the resamples whose mean equals the observed one. The same topics in another order are such a
+        # resample, although their sum may differ in the last bits.
+        means = drawn.mean(axis=axis)
+        return np.where(np.abs(means - centre) <= tolerance, centre, means)
+
+    interval = bootstrap(
+        (values,),
+        resampled_mean,
+        vectorized=True,
+        n_resamples=resamples,
+        batch=next(batches(resamples, values.size)),
+        confidence_level=level,
+        method="BCa",
+        rng=np.random.default_rng(seed),
+    ).confidence_interval
+    return Interval(float(interval.low), float(interval.high))
+
+
+def mean_interval(
+    scores: Scores, run: int | str, measure: int | str, level: float = 0.95
+) -> tuple[Interval, Spread]:
+    """The t interval of `Scores.mean` over the topics on which the run has a value, and the standard error.
+
+    The interval is for the values of the measure itself, also if the best value is a target. It may extend beyond the
+    range of the measure, and it includes the sampling error of the values (see `spread_of`). For a measure that
+    is summed over topics, all numbers are those of the sum.
+    """
+    r, m = position(scores, "run", run), position(scores, "measure", measure)
+    defined = np.isfinite(scores.values[r, m])
+    values = scores.values[r, m][defined]
+    spread = spread_of(values, scores.se[r, m][defined])
+    scale = values.size if scores.measures[m].aggregation == "sum" else 1
+    low, high = t_interval(values, level)
+    return Interval(scale * low, scale * high), Spread(scale * spread.total, scale * spread.sampling)
