@@ -10,9 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fairevals.errors import UsageError
-from fairevals.measures.base import LOWER
+from fairevals.measures.base import LOWER, MERITS, merit
 from fairevals.measures.disparity import DGroup, DInd, group_disparity, individual_disparity
-from fairevals.measures.merit import MERITS, merit
 
 
 def slow_individual(exposure, merits):

@@ -11,8 +11,7 @@ from fairevals.errors import UsageError
 from fairevals.measures.base import HIGHER, split_name
 from fairevals.measures.divergences import DIVERGENCES, normalised_match_distance
 from fairevals.measures.err import ERR, IRBU, stop_probabilities
-from fairevals.measures.gf import GF, group_fairness, mean_membership_along_ranks
-from fairevals.measures.gfr import GFR, weighted_mean
+from fairevals.measures.gf import GF, GFR, group_fairness, mean_membership_along_ranks, weighted_mean
 from fairevals.measures.index import measure_class
 
 UNIFORM = np.full(4, 0.25)

@@ -32,7 +32,7 @@ def run(args: argparse.Namespace) -> int:
     from fairevals.errors import UsageError, escape
     from fairevals.evaluation.exposures import ExposureQuery, document_exposures, group_exposures
     from fairevals.io.out import Table
-    from fairevals.measures.merit import MERITS
+    from fairevals.measures.base import MERITS
     from fairevals.report import figures
 
     if args.merit not in MERITS:

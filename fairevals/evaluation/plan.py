@@ -14,7 +14,7 @@ from fairevals.collection.run import Run
 from fairevals.errors import InputError, Place, UsageError, escape
 from fairevals.io.task import POLICIES, PolicySpec
 from fairevals.measures import CompositeMeasure, ExposureMeasure, LinearMeasure, Measure, parse_measure
-from fairevals.measures.unjudged import Unjudged
+from fairevals.measures.shares import Unjudged
 from fairevals.policy.diagnosis import diagnose_policy
 from fairevals.policy.policies import OneRanking, PlackettLuceRun, Policy, SampledRankings
 

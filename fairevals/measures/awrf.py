@@ -21,8 +21,8 @@ from fairevals.measures.base import (
 )
 from fairevals.measures.divergences import jensen_shannon_divergence
 from fairevals.measures.expected_exposure import group_sums
-from fairevals.measures.iaa import shares_of_sum
 from fairevals.measures.ndcg import NDCG
+from fairevals.measures.shares import shares_of_sum
 from fairevals.typing import Floats
 
 

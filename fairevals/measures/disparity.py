@@ -8,8 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from fairevals.collection import Exposed
-from fairevals.measures.base import LOWER, ExposureMeasure, divide, named, param, rank_sum
-from fairevals.measures.merit import merit, merit_param
+from fairevals.measures.base import LOWER, ExposureMeasure, divide, merit, merit_param, named, param, rank_sum
 from fairevals.typing import Bools, Floats, Ints
 
 TIE = 1e-12

@@ -9,9 +9,8 @@ import numpy as np
 
 from fairevals.collection import AttributeView, Exposed
 from fairevals.errors import UsageError, escape
-from fairevals.measures.base import ExposureMeasure, divide, named, near, param, rank_sum
+from fairevals.measures.base import ExposureMeasure, divide, merit, merit_param, named, near, param, rank_sum
 from fairevals.measures.disparity import group_means
-from fairevals.measures.merit import merit, merit_param
 from fairevals.typing import Floats
 
 

@@ -11,8 +11,8 @@ import numpy as np
 
 from fairevals.attention import parse_attention
 from fairevals.errors import UsageError
+from fairevals.measures.base import merit
 from fairevals.measures.disparity import group_means, not_below
-from fairevals.measures.merit import merit
 from fairevals.measures.ndcg import gains
 from fairevals.typing import Floats, Ints
 
