@@ -134,7 +134,16 @@ def test_early_stopping_returns_the_best():
     qualities = [0.1, 0.3, 0.7, 0.5, 0.6, 0.65, 0.9]
     scripted = Scripted(qualities)
     seen = []
-    fitted = fit(scripted, scripted, data, data, epochs=6, batch=0, patience=3, on_epoch=seen.append)
+    fitted = fit(
+        scripted,
+        scripted,
+        data,
+        data,
+        epochs=6,
+        batch=0,
+        patience=3,
+        on_epoch=lambda epoch, _: seen.append(epoch),
+    )
     assert fitted.scorer.steps == 2
     assert [valid for _, _, valid, _ in fitted.curve] == qualities[
         :6

@@ -22,11 +22,11 @@ from fairevals.training.data import (
     load_dataset,
 )
 from fairevals.training.losses import PolicyGradient
-from fairevals.training.methods import Epoch, fit, sweep, train_policy
+from fairevals.training.methods import fit, sweep, train_policy
 from fairevals.training.models import MODELS, make_model
 from fairevals.training.objectives import Objective, parse_utility
 from fairevals.training.outputs import SummaryRow, evaluate_policy, make_run, run_lines, write_results
-from fairevals.training.policies import TrainedPolicy, load_policy, save_policy
+from fairevals.training.policies import Epoch, TrainedPolicy, load_policy, save_policy
 from fairevals.training.settings import METHODS, Settings
 
 __all__ = [

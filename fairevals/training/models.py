@@ -6,14 +6,14 @@ last, and moves the scorer's parameters one step. If it has `train(on)`, that is
 training and with False before its scores are used for anything else (PyTorch's modules have it). The documentation of
 training shows an adapter for PyTorch.
 
-A `Model` is one of this package's: its `backward` computes `gradients`, and takes a step if it has an `optimiser`.
+A `Model` is one of this package's: its `backward` takes a step of its `optimiser`.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from typing import ClassVar, Protocol, runtime_checkable
+from typing import Protocol
 
 import numpy as np
 from scipy.special import expit
@@ -26,7 +26,6 @@ _ROWS = 1 << 14
 """How many documents ridge regression reads at a time."""
 
 
-@runtime_checkable
 class Scorer(Protocol):
     """Anything that can be trained; see the module's docstring."""
 
@@ -86,25 +85,22 @@ class Adam:
 
 
 class Model(ABC):
-    """A differentiable function of features with named parameters."""
+    """A differentiable function of features with named parameters; `rng` draws them, and what dropout drops."""
 
-    name: ClassVar[str]
-
-    def __init__(self, features: int, dropout: float = 0.0) -> None:
+    def __init__(self, features: int, dropout: float = 0.0, seed: int = 0) -> None:
         self.features, self.dropout = features, dropout
-        self.parameters: dict[str, Floats] = {}
-        self.gradients: dict[str, Floats] = {}
-        self.optimiser: Adam | None = None
+        self.rng = np.random.default_rng([seed, 0])
+        self.parameters = self.initial()
+        self.optimiser = Adam()
         self.training = False
-        self.rng = np.random.default_rng(0)
 
     def train(self, on: bool) -> None:
         """Switch training mode on or off: dropout is only applied in training."""
         self.training = on
 
     @abstractmethod
-    def initialise(self, rng: np.random.Generator) -> None:
-        """Draw the parameters; `rng` is also used for dropout."""
+    def initial(self) -> dict[str, Floats]:
+        """Newly drawn parameters."""
 
     @abstractmethod
     def scores(self, X: Array) -> Floats:
@@ -115,16 +111,13 @@ class Model(ABC):
         """The gradient of each parameter, from the gradient with respect to the scores returned last."""
 
     def backward(self, grad: Floats) -> None:
-        """Set `gradients`, and take a step of the optimiser if there is one."""
-        self.gradients = self.differentiate(grad)
-        if self.optimiser is not None:
-            self.optimiser.step(self.parameters, self.gradients)
+        """Take a step of the optimiser."""
+        self.optimiser.step(self.parameters, self.differentiate(grad))
 
     def forget(self) -> None:
-        """Drop what `scores` kept for `backward`: it may be a view of all training data."""
-        for name in [name for name in vars(self) if name.startswith("_")]:
-            delattr(self, name)
-        self.gradients, self.optimiser = {}, None
+        """Drop what `scores` kept for `backward`, which may be large, and the state of the optimiser."""
+        self.__dict__ = {name: value for name, value in vars(self).items() if not name.startswith("_")}
+        self.optimiser = Adam()
 
     def _drop(self, units: Floats) -> tuple[Floats, Floats | float]:
         """The units after dropout, and the factors they were multiplied with (expectation 1)."""
@@ -143,11 +136,8 @@ class Linear(Model):
     array([3., 6.])
     """
 
-    name = "linear"
-
-    def initialise(self, rng: np.random.Generator) -> None:
-        self.rng = rng
-        self.parameters = {"theta": rng.uniform(-0.001, 0.001, self.features), "b": np.zeros(())}
+    def initial(self) -> dict[str, Floats]:
+        return {"theta": self.rng.uniform(-0.001, 0.001, self.features), "b": np.zeros(())}
 
     def scores(self, X: Array) -> Floats:
         self._input, _ = self._drop(X)
@@ -168,25 +158,19 @@ class Highway(Model):
     `BanditRankLoss`, which needs its logarithm.
     """
 
-    name = "highway"
     units = 92
     layers = 3
 
-    def initialise(self, rng: np.random.Generator) -> None:
-        """Draw weights from ±1/√(inputs), without layers from ±1/√units; biases are 0, those of the gates −1."""
-        self.rng = rng
-        bound = 1 / np.sqrt(self.units)
+    def initial(self) -> dict[str, Floats]:
+        """Weights from ±1/√(inputs), without layers from ±1/√units; biases are 0, those of the gates −1."""
+        rng, bound = self.rng, 1 / np.sqrt(self.units)
         n = 1 / np.sqrt(max(self.features, 1)) if self.layers else bound
         shape = (self.units, self.units)
-        p: dict[str, Floats] = {
-            "W": rng.uniform(-n, n, (self.features, self.units)),
-            "c": np.zeros(self.units),
-        }
+        p = {"W": rng.uniform(-n, n, (self.features, self.units)), "c": np.zeros(self.units)}
         for layer in range(self.layers):
             p[f"H{layer}"], p[f"h{layer}"] = rng.uniform(-bound, bound, shape), np.zeros(self.units)
             p[f"T{layer}"], p[f"u{layer}"] = rng.uniform(-bound, bound, shape), np.full(self.units, -1.0)
-        p["w"], p["b"] = rng.uniform(-bound, bound, self.units), np.zeros(())
-        self.parameters = p
+        return p | {"w": rng.uniform(-bound, bound, self.units), "b": np.zeros(())}
 
     def scores(self, X: Array) -> Floats:
         p = self.parameters
@@ -225,12 +209,11 @@ class Highway(Model):
 class Hidden(Highway):
     """One hidden layer of 32 units: s = w·relu(Wx + c) + b, drawn from ±1/√32 (Singh & Joachims 2019, B.4)."""
 
-    name = "hidden"
     units = 32
     layers = 0
 
 
-MODELS: Mapping[str, type[Model]] = {model.name: model for model in (Linear, Hidden, Highway)}
+MODELS: Mapping[str, type[Model]] = {"linear": Linear, "hidden": Hidden, "highway": Highway}
 
 
 def make_model(name: str, features: int, dropout: float = 0.0, seed: int = 0) -> Model:
@@ -241,9 +224,7 @@ def make_model(name: str, features: int, dropout: float = 0.0, seed: int = 0) ->
     """
     if name not in MODELS:
         raise UsageError(f"unknown model {name!r}; expected one of {', '.join(MODELS)}")
-    model = MODELS[name](features, dropout)
-    model.initialise(np.random.default_rng([seed, 0]))
-    return model
+    return MODELS[name](features, dropout, seed)
 
 
 def fit_ridge(data: Dataset, alpha: float = 1.0) -> Linear:

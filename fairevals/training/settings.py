@@ -141,7 +141,7 @@ class Settings:
     def objective(self) -> Objective:
         """The objective of PG-Rank and Fair-PG-Rank."""
         lam = self.lam if self.method != "pg-rank" else 0.0
-        return Objective(parse_utility(self.utility), lam, parse_measure(self.disparity), self.entropy)
+        return Objective.of(self.utility, lam, self.disparity, self.entropy)
 
     @property
     def group_disparity(self) -> DGroup:
