@@ -503,6 +503,20 @@ def test_hostile_arrays_are_refused_and_never_executed(tmp_path, content):
         load_policy(tmp_path)
 
 
+def test_a_damaged_archive_is_refused(tmp_path):
+    saved(tmp_path)
+    with zipfile.ZipFile(tmp_path / "model.npz", "w", zipfile.ZIP_DEFLATED) as archive:
+        for name in ("model.theta", "model.b", "standardiser.mean", "standardiser.scale"):
+            archive.writestr(f"{name}.npy", npy(np.zeros(() if name == "model.b" else 3)))
+    assert load_policy(tmp_path).model.features == 3
+    content = bytearray((tmp_path / "model.npz").read_bytes())
+    start = 30 + len("model.theta.npy")
+    content[start : start + 40] = b"\xff" * 40
+    (tmp_path / "model.npz").write_bytes(content)
+    with pytest.raises(InputError, match=r"model.npz"):
+        load_policy(tmp_path)
+
+
 def test_a_pickle_in_place_of_the_archive_is_refused(tmp_path):
     saved(tmp_path)
     (tmp_path / "model.npz").write_bytes(pickle.dumps(Evil()))

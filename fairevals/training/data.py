@@ -23,7 +23,6 @@ from fairevals.typing import Array, Bools, Floats, Ints
 ATTRIBUTE = "group"
 """The name of the one attribute of learning data, as in D_group(attr='group')."""
 MAX_GROUPS = 50
-_NO_IDS = Ids.of([])
 _CELLS = 1 << 22
 """How many feature values a batch holds at most when all topics are visited once."""
 
@@ -65,7 +64,7 @@ class Batch:
         return Block(
             first=0,
             topics=("",) * topics,
-            documents=_NO_IDS,
+            documents=Ids.of([]),
             row=present - 1,
             raw_grades=self.grades if present.all() else np.where(present, self.grades, np.nan),
             scores=np.zeros((topics, 0)),
@@ -241,9 +240,8 @@ def groups_from_file(data: Sequence[Dataset], path: str | os.PathLike[str]) -> l
         topic_of = np.repeat(np.array(known, dtype=np.int64), each.lengths)
         row = index.find(topic_of, Ids.of(each.docs))
         if np.all(row < 0):
-            raise InputError(
-                Place(os.fspath(path)), f"no document of {escape(each.name)}", "groups for its documents"
-            )
+            missing = f"no document of {escape(each.name)}"
+            raise InputError(Place(os.fspath(path)), missing, "groups for its documents")
         if np.any(row < 0):
             count = f"{np.count_nonzero(row < 0)} of {row.size}"
             warnings.warn(InputWarning(f"{each.name}: {count} documents have no group"), stacklevel=2)

@@ -10,7 +10,6 @@ kink. `exact` has neither fault.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -23,8 +22,6 @@ from fairevals.typing import Floats, Ints
 Estimator = Callable[[Objective, Floats, Batch, np.random.Generator, int], tuple[Floats, Floats]]
 """(objective, scores, batch, rng, samples) → values (topics,), gradient (topics, documents)."""
 
-GRADIENT_TOLERANCE = 1e-3
-"""Bound of the error of `exact`, relative to its terms; the error reached is about 1e-5."""
 _LOWEST = -600.0
 """Scores further below the best are raised to this distance, so that e^600 stays finite."""
 
@@ -37,7 +34,7 @@ def reinforce(
     R is the contribution of a ranking to the objective (Williams 1992; Singh & Joachims 2019, equation 6). The
     leave-one-out baseline, unbiased for the utility, is that of Kool et al. 2019.
     """
-    drawn = Drawn.of(scores, PlackettLuce(scores).sample(samples, depth_of(objective.parts), rng))
+    drawn = Drawn(scores, PlackettLuce(scores).sample(samples, depth_of(objective.parts), rng))
     reward = total_reward(objective.rewards, drawn.rankings, batch)
     value = reward.mean(axis=1)
     terms, more = _at_sampled_exposure(objective, drawn, batch)
@@ -59,7 +56,7 @@ def pl_rank(
     b_k, the mean of Q_k over the other samples, changes no expectation. Neither does ρ̄_k in place of PL-Rank's
     ρ_{y_k}: it is a running sum too, and has less variance. Needs measures that are functions of exposure.
     """
-    drawn = Drawn.of(scores, PlackettLuce(scores).sample(samples, depth_of(objective.parts), rng))
+    drawn = Drawn(scores, PlackettLuce(scores).sample(samples, depth_of(objective.parts), rng))
     terms, value = _at_sampled_exposure(objective, drawn, batch)
     here = sum((_at_ranks(worth, drawn.rankings) * weights for worth, weights in terms), np.zeros(1))
     later = np.cumsum(here[..., ::-1], axis=-1)[..., ::-1] - here
@@ -81,11 +78,12 @@ def exact(
     rng: np.random.Generator | None = None,
     samples: int = 0,
     *,
-    tolerance: float = GRADIENT_TOLERANCE,
+    tolerance: float = 1e-3,
 ) -> tuple[Floats, Floats]:
     """The gradient itself, from the exact exposures of `PlackettLuce.exposure_with_vjp`; draws nothing.
 
-    Needs measures that are functions of exposure.
+    `tolerance` bounds the error relative to its terms; with the default the error reached is about 1e-5. Needs measures
+    that are functions of exposure.
     """
     policy = PlackettLuce(scores)
     value, gradient = np.zeros(len(scores)), np.zeros_like(scores)
@@ -104,33 +102,26 @@ def exact(
 ESTIMATORS: Mapping[str, Estimator] = {"reinforce": reinforce, "pl-rank": pl_rank, "exact": exact}
 
 
-@dataclass(frozen=True)
 class Drawn:
-    """Rankings drawn from a policy, with what the gradients of their probabilities need."""
+    """Rankings (topics, samples, rank) drawn from a policy, −1 where one has ended, and what their gradients need.
 
-    rankings: Ints
-    """(topics, samples, rank); −1 where a ranking has ended."""
-    odds: Floats
-    """(topics, documents): e^s up to a factor."""
-    inverse: Floats
-    """(topics, samples, rank): 1/Z_k, Z_k the sum of the odds left before rank k; 0 behind the end."""
+    `odds` (topics, documents) is e^s up to a factor. `inverse` (topics, samples, rank) is 1/Z_k, Z_k the sum of the
+    odds left before rank k; 0 behind the end.
+    """
 
-    @classmethod
-    def of(cls, scores: Floats, rankings: Ints) -> Drawn:
-        """From the scores of the policy and the rankings drawn."""
+    def __init__(self, scores: Floats, rankings: Ints) -> None:
         shifted = scores - scores.max(axis=1, keepdims=True)
-        odds = np.where(scores > -np.inf, np.exp(np.maximum(shifted, _LOWEST)), 0.0)
-        left = _left(odds, rankings)
-        inverse = np.divide(1.0, left, out=np.zeros_like(left), where=rankings >= 0)
-        return cls(rankings, odds, inverse)
+        self.odds = np.where(scores > -np.inf, np.exp(np.maximum(shifted, _LOWEST)), 0.0)
+        left = _left(self.odds, rankings)
+        self.inverse = np.divide(1.0, left, out=np.zeros_like(left), where=rankings >= 0)
+        self.rankings = rankings
 
     def scatter(self, own: Floats, factor: Floats) -> Floats:
         """own + e^s·factor at each document's rank, e^s·(factor at the last rank) for documents not ranked.
 
         Both (topics, samples, rank); the result is (topics, samples, documents).
         """
-        topics, samples, _ = self.rankings.shape
-        result = np.empty((topics, samples, self.odds.shape[1] + 1))
+        result = np.empty((*self.rankings.shape[:2], self.odds.shape[1] + 1))
         result[..., :-1] = self.odds[:, None, :] * factor[..., -1:]
         values = own + _at_ranks(self.odds, self.rankings) * factor
         np.put_along_axis(result, self.rankings, values, axis=2)

@@ -48,7 +48,6 @@ class PolicyGradient:
         return -value - self.objective.entropy * entropy, -gradient - self.objective.entropy * slope
 
     def quality(self, scores: Floats, batch: Batch) -> Floats:
-        """The objective without entropy, exact where possible."""
         return self.objective.value(scores, batch)
 
 
@@ -139,12 +138,11 @@ def log_probability_with_gradient(scores: Floats, chosen: Ints, epsilon: float) 
     >>> np.exp(log_p).round(6)
     array([0.166667])
     """
-    samples, count = chosen.shape
-    n = scores.size
+    (samples, count), n = chosen.shape, scores.size
+    rows = np.arange(samples)[:, None]
     log_a = np.broadcast_to(log_expit(scores), (samples, n))
-    picked = np.take_along_axis(log_a, chosen, axis=1)
-    rest = log_a.copy()
-    np.put_along_axis(rest, chosen, -np.inf, axis=1)
+    picked, rest = log_a[rows, chosen], log_a.copy()
+    rest[rows, chosen] = -np.inf
     backwards = np.concatenate([np.logaddexp.reduce(rest, axis=1, keepdims=True), picked[:, ::-1]], axis=1)
     log_left = np.logaddexp.accumulate(backwards, axis=1)[:, :0:-1]
     with np.errstate(divide="ignore"):  # log 0 = −∞ is correct where ε is 0 or 1
@@ -156,11 +154,9 @@ def log_probability_with_gradient(scores: Floats, chosen: Ints, epsilon: float) 
     log_own = log_proportional - log_p
     shared = np.logaddexp.accumulate(log_own - log_left, axis=1)
     until = np.broadcast_to(shared[:, -1:], (samples, n)).copy()
-    np.put_along_axis(until, chosen, shared, axis=1)
+    until[rows, chosen] = shared
     gradient = -np.exp(log_a + until)
-    np.put_along_axis(
-        gradient, chosen, np.exp(log_own) + np.take_along_axis(gradient, chosen, axis=1), axis=1
-    )
+    gradient[rows, chosen] += np.exp(log_own)
     return log_p.sum(axis=1), gradient * expit(-scores)  # ∂ log σ(s)/∂s = σ(−s)
 
 
@@ -186,7 +182,6 @@ class BanditRankLoss:
     """B"""
 
     def gradient(self, scores: Floats, batch: Batch, rng: np.random.Generator) -> tuple[Floats, Floats]:
-        """The loss and its gradient with respect to the scores, which are the affinities' logits."""
         value, gradient = np.zeros(len(scores)), np.zeros_like(scores)
         gamma = self.reward_weight
         for t in range(len(scores)):

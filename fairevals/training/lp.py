@@ -54,10 +54,8 @@ def fair_ranking(grades: Floats, membership: Floats, lam: float, merits: str = "
     utility = np.outer(gains(positive, "exp-log2"), v).ravel()
     cost = np.append(-utility, np.full(len(pairs), lam / max(len(pairs), 1)))
     cell = np.arange(n * n)
-    sums = coo_array(
-        (np.ones(2 * n * n), (np.concatenate([cell // n, n + cell % n]), np.concatenate([cell, cell]))),
-        shape=(2 * n, n * n + len(pairs)),
-    )
+    at = np.concatenate([cell // n, n + cell % n]), np.tile(cell, 2)
+    sums = coo_array((np.ones(2 * n * n), at), shape=(2 * n, n * n + len(pairs)))
     solution = linprog(  # type: ignore[call-overload]  # its stubs know no sparse matrices
         cost,
         A_ub=np.array(unfair) if unfair else None,
@@ -119,5 +117,4 @@ def sample_mixture(weights: Floats, rankings: Ints, samples: int, rng: np.random
     """
     places = (rng.random() + np.arange(samples)) / samples
     component = np.minimum(np.searchsorted(np.cumsum(weights), places, side="right"), weights.size - 1)
-    chosen: Ints = rankings[component]
-    return chosen
+    return np.take(rankings, component, axis=0)

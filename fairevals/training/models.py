@@ -1,18 +1,14 @@
 """Models that score documents by their features, their optimiser, and ridge regression.
 
-A *scorer* is anything with two methods, so that a model from any library can be used: `scores(X)` returns the scores
-(…) of features (…, feature), and `backward(grad)` takes the gradient of the loss with respect to the scores returned
-last, and moves the scorer's parameters one step. If it has `train(on)`, that is called with True before
-training and with False before its scores are used for anything else (PyTorch's modules have it). The documentation of
-training shows an adapter for PyTorch.
-
-A `Model` is one of this package's: its `backward` takes a step of its `optimiser`.
+A *scorer* is anything with the two methods of `Scorer`, so that a model from any library can be used; the documentation
+of training shows an adapter for PyTorch. A `Model` is one of this package's.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Protocol
 
 import numpy as np
@@ -22,12 +18,16 @@ from fairevals.errors import UsageError
 from fairevals.training.data import Dataset
 from fairevals.typing import Array, Floats
 
-_ROWS = 1 << 14
-"""How many documents ridge regression reads at a time."""
+ROWS = 1 << 14
+"""How many documents are scored, or read by ridge regression, at a time."""
 
 
 class Scorer(Protocol):
-    """Anything that can be trained; see the module's docstring."""
+    """Anything that can be trained.
+
+    If it has `train(on)`, that is called with True before training and with False before its scores are used for
+    anything else (PyTorch's modules have it).
+    """
 
     def scores(self, X: Array) -> Floats:
         """Scores (…) of documents with features (…, feature)."""
@@ -38,6 +38,7 @@ class Scorer(Protocol):
         ...
 
 
+@dataclass
 class Adam:
     """Kingma & Ba, ICLR 2015: θ ← θ − lr·m̂/(√v̂ + 1e-8), m and v running means of the gradient and its square.
 
@@ -51,19 +52,13 @@ class Adam:
     array([0.9])
     """
 
-    def __init__(
-        self,
-        lr: float = 0.001,
-        betas: tuple[float, float] = (0.9, 0.999),
-        weight_decay: float = 0.0,
-        final_lr: float = 1.0,
-        total_steps: int = 1,
-    ) -> None:
-        self.lr, self.betas, self.weight_decay = lr, betas, weight_decay
-        self.final_lr, self.total_steps = final_lr, total_steps
-        self.steps = 0
-        self._mean: dict[str, Floats] = {}
-        self._square: dict[str, Floats] = {}
+    lr: float = 0.001
+    betas: tuple[float, float] = (0.9, 0.999)
+    weight_decay: float = 0.0
+    final_lr: float = 1.0
+    total_steps: int = 1
+    steps: int = field(default=0, init=False)
+    _moments: dict[str, tuple[Floats, Floats]] = field(default_factory=dict, init=False)
 
     def step(self, parameters: dict[str, Floats], gradients: dict[str, Floats]) -> None:
         """Move the parameters in place, against the gradients."""
@@ -76,9 +71,7 @@ class Adam:
             gradient = gradients[name]
             if self.weight_decay:
                 gradient = gradient + self.weight_decay * value
-            if name not in self._mean:
-                self._mean[name], self._square[name] = np.zeros_like(value), np.zeros_like(value)
-            mean, square = self._mean[name], self._square[name]
+            mean, square = self._moments.setdefault(name, (np.zeros_like(value), np.zeros_like(value)))
             mean += (1.0 - first) * (gradient - mean)
             square += (1.0 - second) * (gradient * gradient - square)
             value -= rate * mean / (np.sqrt(square) / correction + 1e-8)
@@ -145,7 +138,6 @@ class Linear(Model):
         return scores
 
     def differentiate(self, grad: Floats) -> dict[str, Floats]:
-        """∂/∂θ = Σ grad·x, ∂/∂b = Σ grad."""
         rows = self._input.reshape(-1, self.features)
         return {"theta": grad.ravel() @ rows, "b": np.asarray(grad.sum())}
 
@@ -238,10 +230,10 @@ def fit_ridge(data: Dataset, alpha: float = 1.0) -> Linear:
     mean_x = data.features.mean(axis=0, dtype=np.float64)
     mean_y = data.grades.mean()
     square, cross = np.zeros((features, features)), np.zeros(features)
-    for start in range(0, len(data.features), _ROWS):
-        x = data.features[start : start + _ROWS] - mean_x
+    for start in range(0, len(data.features), ROWS):
+        x = data.features[start : start + ROWS] - mean_x
         square += x.T @ x
-        cross += x.T @ (data.grades[start : start + _ROWS] - mean_y)
+        cross += x.T @ (data.grades[start : start + ROWS] - mean_y)
     square[np.diag_indices(features)] += alpha
     # With α = 0 and collinear features there are many solutions: take the smallest.
     theta = np.asarray(np.linalg.lstsq(square, cross, rcond=None)[0], dtype=np.float64)

@@ -72,9 +72,6 @@ class WeightedMeasure:
             slope = -self.weight * np.sign(values - direction.target)[:, None]
         return self.contribution(values), np.where(np.isnan(values)[:, None], 0.0, slope * gradient)
 
-    def __str__(self) -> str:
-        return str(self.measure) if self.weight == 1 else f"{self.weight:g}*{self.measure}"
-
 
 _WEIGHTED = re.compile(r"(?:(-?\d{1,9}(?:\.\d{1,17})?|-?\.\d{1,17})\s*\*\s*)?([A-Za-z].*)", re.S)
 
@@ -82,8 +79,8 @@ _WEIGHTED = re.compile(r"(?:(-?\d{1,9}(?:\.\d{1,17})?|-?\.\d{1,17})\s*\*\s*)?([A
 def parse_utility(text: str) -> tuple[WeightedMeasure, ...]:
     """Parse measures joined by `+`, each with an optional weight; higher values must be better.
 
-    >>> [str(part) for part in parse_utility("0.5*AP + nDCG@10")]
-    ['0.5*AP', 'nDCG@10']
+    >>> [(part.weight, str(part.measure)) for part in parse_utility("0.5*AP + nDCG@10")]
+    [(0.5, 'AP'), (1.0, 'nDCG@10')]
     """
     parts = []
     for piece in re.split(r"\+(?![^(]*\))", text):
@@ -138,8 +135,8 @@ class Objective:
     where higher is better, the distance from its target otherwise. H is the entropy of softmax(scores) (section
     3.2.1). On topics where a measure is undefined it counts as 0.
 
-    >>> [str(part) for part in Objective.of("AP+nDCG@10", lam=2.0).parts]
-    ['AP', 'nDCG@10', "2*D_group(attr='group')"]
+    >>> [(part.weight, str(part.measure)) for part in Objective.of("AP", lam=2.0).parts]
+    [(1.0, 'AP'), (2.0, "D_group(attr='group')")]
     """
 
     utility: tuple[WeightedMeasure, ...]

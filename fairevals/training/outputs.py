@@ -5,7 +5,6 @@ A policy is evaluated like any other run: its run, the split's judgements and gr
 
 from __future__ import annotations
 
-import csv
 import json
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -23,6 +22,7 @@ from fairevals.errors import UsageError, escape
 from fairevals.evaluation import Plan, score
 from fairevals.evaluation.scores import Scores
 from fairevals.ids import Ids
+from fairevals.io.out import Cell, Table, render
 from fairevals.io.qrels import QrelsColumns
 from fairevals.io.streams import written
 from fairevals.io.task import PolicySpec, Task
@@ -115,10 +115,7 @@ def evaluate_policy(
         raise UsageError("lp is a mixture of rankings, so it has no greedy ranking")
     kind = "samples" if policy.is_mixture else "ranking" if greedy else "pl"
     run = make_run(policy, data, samples=samples if policy.is_mixture else None)
-    return _evaluate(run, make_collection(data, measures), kind, samples)
-
-
-def _evaluate(run: Run, collection: Collection, kind: str, samples: int) -> Scores:
+    collection = make_collection(data, measures)
     return score([run], collection, Plan.of(collection, policy=PolicySpec(kind, samples=samples)))
 
 
@@ -184,7 +181,8 @@ def write_results(
                 with written(path / policy.name / f"{split}.run") as file:
                     file.writelines(run_lines(run))
             for suffix, kind in readings.items():
-                scores = _evaluate(run, collections[split], kind, samples)
+                plan = Plan.of(collections[split], policy=PolicySpec(kind, samples=samples))
+                scores = score([run], collections[split], plan)
                 facts = policy.name + suffix, settings.method, settings.lam, settings.seed, split
                 for m, measure in enumerate(scores.measures):
                     mean = scores.mean(0, m)
@@ -208,8 +206,7 @@ def _write_split(
     }
     if data.membership is not None:
         groups = f"{name}.groups.csv"
-        table = ((*names, 1 if weight == 1 else weight) for *names, weight in _group_rows(data))
-        _write_table(folder / groups, GROUP_COLUMNS, table)
+        _write_table(folder / groups, GROUP_COLUMNS, _group_rows(data))
         heading = f"\n[attributes.{ATTRIBUTE}]\n"
         sections[heading] = {"groups": data.groups, "memberships": groups, "unmapped": "skip"}
     sections["\n[policy]\n"] = {"kind": kind, "samples": samples, "seed": 0}
@@ -224,16 +221,13 @@ def _write_split(
 
 def _group_rows(data: Dataset) -> Iterator[tuple[str, str, str, float]]:
     """(topic, document, group, weight) for each group of each document."""
-    membership = np.zeros((len(data.docs), 0)) if data.membership is None else data.membership
-    for topic, rows in zip(data.topics, data.slices, strict=True):
-        here = membership[rows]
-        for row, group in zip(*np.nonzero(here), strict=True):
-            yield topic, data.docs[rows.start + row], data.groups[group], float(here[row, group])
+    topics, membership = np.repeat(np.arange(len(data)), data.lengths), np.asarray(data.membership)
+    for row, group in zip(*np.nonzero(membership), strict=True):
+        weight = float(membership[row, group])
+        yield data.topics[topics[row]], data.docs[row], data.groups[group], 1 if weight == 1 else weight
 
 
-def _write_table(path: Path, header: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
+def _write_table(path: Path, header: tuple[str, ...], rows: Iterable[tuple[Cell, ...]]) -> None:
     """Write a csv table with numbers in full precision; NaN and None are empty."""
     with written(path) as file:
-        writer = csv.writer(file, lineterminator="\n")
-        writer.writerow(header)
-        writer.writerows(["" if cell != cell else cell for cell in row] for row in rows)
+        file.write(render(Table(header, tuple(rows)), "csv"))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import json
 import os
 import zipfile
@@ -17,15 +16,14 @@ from scipy.special import log_expit
 
 from fairevals.errors import FairevalsError, InputError, Place, UsageError, escape
 from fairevals.io.letor import MOST_FEATURES
-from fairevals.io.streams import written_bytes
+from fairevals.io.streams import written, written_bytes
 from fairevals.training.data import Dataset, Standardiser, groups_needed
 from fairevals.training.lp import fair_ranking
-from fairevals.training.models import Model, make_model
+from fairevals.training.models import ROWS, Model, make_model
 from fairevals.training.settings import FAIR, Settings
 from fairevals.typing import Floats
 
 FORMAT = "fairevals policy 2"
-_ROWS = 1 << 14
 
 
 class Epoch(NamedTuple):
@@ -72,7 +70,7 @@ class TrainedPolicy:
                 "use Dataset.with_features"
             )
         features = self.settings.prepared(data).features
-        parts = (features[row : row + _ROWS] for row in range(0, len(features), _ROWS))
+        parts = (features[row : row + ROWS] for row in range(0, len(features), ROWS))
         self.model.train(False)
         scores = np.concatenate([self.model.scores(self.standardiser(part)) for part in parts])
         self.model.forget()
@@ -91,24 +89,15 @@ def save_policy(policy: TrainedPolicy, folder: str | os.PathLike[str]) -> None:
     """Write `model.npz` and `config.json` into a folder, each completely or not at all."""
     arrays = {f"model.{name}": value for name, value in policy.model.parameters.items()}
     arrays |= {f"standardiser.{name}": getattr(policy.standardiser, name) for name in ("mean", "scale")}
-    buffer = io.BytesIO()
     # Not np.savez, which writes the time: the same policy gives the same bytes.
-    with zipfile.ZipFile(buffer, "w") as archive:
+    with written_bytes(Path(folder, "model.npz")) as file, zipfile.ZipFile(file, "w") as archive:
         for name, value in arrays.items():
-            member = io.BytesIO()
-            np.lib.format.write_array(member, np.asarray(value, dtype=np.float64), allow_pickle=False)
-            archive.writestr(zipfile.ZipInfo(f"{name}.npy"), member.getvalue())
-    path = Path(folder)
-    with written_bytes(path / "model.npz") as file:
-        file.write(buffer.getvalue())
-    config = {
-        "format": FORMAT,
-        "features": policy.model.features,
-        "groups": list(policy.groups),
-        "settings": policy.settings.record(),
-    }
-    with written_bytes(path / "config.json") as file:
-        file.write((json.dumps(config, indent=2, ensure_ascii=False) + "\n").encode())
+            with archive.open(zipfile.ZipInfo(f"{name}.npy"), "w") as member:
+                np.lib.format.write_array(member, np.asarray(value, dtype=np.float64), allow_pickle=False)
+    settings = {"settings": policy.settings.record()}
+    config = {"format": FORMAT, "features": policy.model.features, "groups": policy.groups, **settings}
+    with written(Path(folder, "config.json")) as text:
+        text.write(json.dumps(config, indent=2, ensure_ascii=False) + "\n")
 
 
 def load_policy(folder: str | os.PathLike[str]) -> TrainedPolicy:
@@ -118,7 +107,6 @@ def load_policy(folder: str | os.PathLike[str]) -> TrainedPolicy:
     arrays that the model needs are read, if they are float64 and have the right shapes.
     """
     path = Path(folder)
-    path = path.parent if path.name in ("model.npz", "config.json") else path
     settings, features, groups = _read_config(path / "config.json")
     model = make_model(settings.model, features, settings.dropout)
     shapes = {f"model.{name}": value.shape for name, value in model.parameters.items()}
@@ -134,12 +122,9 @@ def _read_config(path: Path) -> tuple[Settings, int, tuple[str, ...]]:
     try:
         with path.open("rb") as file:
             config = json.loads(file.read(1 << 20))
-    except OSError as error:
-        raise InputError(
-            place, f"cannot be read ({error.strerror})", "the folder of a trained policy"
-        ) from None
-    except (ValueError, RecursionError):
-        raise InputError(place, "not JSON", "the configuration of a trained policy") from None
+    except (OSError, ValueError, RecursionError) as error:
+        reason = f"cannot be read ({error.strerror})" if isinstance(error, OSError) else "not JSON"
+        raise InputError(place, reason, "the configuration of a trained policy") from None
     version = config.get("format") if isinstance(config, dict) else None
     if version == "fairevals policy 1":
         raise InputError(place, "a policy of version 0.1, whose settings differ", "train it again")
