@@ -164,15 +164,15 @@ def board(
     groups = tuple(significance_groups(scores, m, families[m], **test) for m in measures)
     columns: list[list[BoardEntry]] = []
     for m in measures:
-        direction, incomplete = scores.measures[m].direction, scores.incomplete[:, m].tolist()
+        incomplete = scores.incomplete[:, m].tolist()
         means = [(scores.mean(r, m), *mean_interval(scores, r, m, 1 - alpha)) for r in runs]
         complete = [not lacks for lacks in incomplete]
-        best = best_of([mean.value for mean, _, _ in means], direction, DECIMALS, complete)
+        best = best_of([scores.cost(r, m) for r in runs], DECIMALS, complete)
         columns.append(
             [
                 BoardEntry(
                     value=mean.value,
-                    cost=float(direction.cost(mean.value)),
+                    cost=scores.cost(r, m),
                     **interval._asdict(),
                     letters=groups[m].letters[r],
                     topics=mean.topics,
