@@ -34,7 +34,7 @@ from fairevals.report.page import page_data
 from fairevals.report.style import data_uri, labels
 from fairevals.report.training import read_summaries
 from fairevals.report.write import REPORT, write_report
-from fairevals.statistics import pair
+from fairevals.statistics.pairing import pair
 
 TOP = Path(__file__).resolve().parent.parent
 
@@ -541,7 +541,7 @@ def test_drivers_and_tipping():
     scores = Scores(
         ("a", "b"), (parse_measure("nDCG@10"),), ("1", "2", "3"), values, np.full(values.shape, np.nan)
     )
-    paired = pair(scores, 0, "b", "a")
+    paired = pair(scores, 0, 1, 0)
     first, second = drivers(paired)
     assert (first["topic"], second["topic"]) == ("2", "1")
     assert first["gain"] == pytest.approx(0.5) and first["without"] == pytest.approx(-0.05)

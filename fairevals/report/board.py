@@ -14,7 +14,8 @@ from fairevals.evaluation.scores import Scores
 from fairevals.measures import CompositeMeasure, ExposureMeasure, Measure, parse_measure
 from fairevals.measures.base import NEUTRAL
 from fairevals.report.html import DECIMALS
-from fairevals.statistics import RunGroups, mean_interval, significance_groups, tukey_family
+from fairevals.statistics.inference import mean_interval
+from fairevals.statistics.tukey import RunGroups, significance_groups, tukey_family
 from fairevals.typing import Bools, Floats
 
 UTILITY, FAIRNESS, BOTH, OTHER = "utility", "fairness", "both", "other"

@@ -14,7 +14,8 @@ from fairevals.measures import Direction
 from fairevals.report.board import Board
 from fairevals.report.groups import Distribution, Merits
 from fairevals.report.style import COLOURS, HATCHES, INK, MARKERS, legend_below, new_figure
-from fairevals.statistics import Paired, RankCorrelations
+from fairevals.statistics.correlation import RankCorrelations
+from fairevals.statistics.pairing import Paired
 from fairevals.typing import Floats
 
 if TYPE_CHECKING:

@@ -18,16 +18,9 @@ from fairevals.report.groups import Distribution, Merits, run_details
 from fairevals.report.sources import FileInfo, files_of, versions
 from fairevals.report.style import labels
 from fairevals.report.training import TrainingSummary, read_summaries
-from fairevals.statistics import (
-    Comparisons,
-    Paired,
-    RankCorrelations,
-    compare,
-    pair,
-    rank_correlations,
-    remarks,
-)
-from fairevals.statistics.pairing import NEGLIGIBLE, abridged, mean, position
+from fairevals.statistics.compare import Comparisons, compare, remarks
+from fairevals.statistics.correlation import RankCorrelations, rank_correlations
+from fairevals.statistics.pairing import NEGLIGIBLE, Paired, abridged, mean, pair, position
 from fairevals.typing import Floats
 
 PANELS = 6
@@ -155,8 +148,8 @@ def gather(
         scores = score(runs, collection, plan, jobs=jobs, progress=progress)
     for warning in caught:  # shown as usual, and again among the remarks
         warnings.warn_explicit(warning.message, warning.category, warning.filename, warning.lineno)
-    compared = position(scores, "run", 0 if baseline is None else baseline)
-    reference_runs = {position(scores, "run", run) for run in references}
+    compared = position(scores, 0 if baseline is None else baseline)
+    reference_runs = {position(scores, run) for run in references}
     reference_runs |= {r for r in range(len(scores.runs)) if scores.status(r) == "reference"}
     named = None if baseline is None else compared  # the default one is a run like any other
     means = board(scores, baseline=named, references=reference_runs, seed=seed)

@@ -14,7 +14,7 @@ from fairevals.report.board import BOTH, Board, role
 from fairevals.report.gather import Report, drivers, tipping
 from fairevals.report.pictures import Picture
 from fairevals.report.style import data_uri, labels
-from fairevals.statistics import description
+from fairevals.statistics.compare import description
 from fairevals.statistics.pairing import orientation
 from fairevals.typing import Floats
 

@@ -12,8 +12,8 @@ from fairevals.report.board import role
 from fairevals.report.gather import Report, drivers, tipping
 from fairevals.report.page import page, plain
 from fairevals.report.pictures import Picture, pictures
-from fairevals.statistics import pair
 from fairevals.statistics.compare import full_table
+from fairevals.statistics.pairing import pair
 
 REPORT = Marked("report", "report.json", "fairevals report 1")
 """The folder of a report."""
