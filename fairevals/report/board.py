@@ -23,9 +23,7 @@ _ROLES = {"GFR": BOTH, "EE_R": UTILITY}
 """Measures whose class does not tell: GFR combines both, EE_R is the relevance part of expected exposure."""
 
 PERMUTED_VALUES = 60_000_000
-"""The most values that are permuted for all measures together."""
-PERMUTATIONS = (1_000, 10_000)
-"""The fewest and the most permutations."""
+"""About as many values are permuted for all measures together, in 1,000 to 10,000 permutations."""
 
 
 def role(measure: Measure) -> str:
@@ -136,13 +134,9 @@ class Board:
         return [int(r) for r in np.flatnonzero(pareto(np.where(lacks[:, None], np.nan, costs)))]
 
     def any(self, field: str) -> bool:
-        """Whether a flag of any entry is set."""
-        return any(getattr(entry, field) for row in self.entries for entry in row)
-
-    @property
-    def sampled(self) -> bool:
-        """Whether any value comes from drawn rankings."""
-        return any(not math.isnan(entry.sampling_se) for row in self.entries for entry in row)
+        """Whether a flag or a text of any entry is set, or a number is not NaN."""
+        values = [getattr(entry, field) for row in self.entries for entry in row]
+        return any(not math.isnan(value) if isinstance(value, float) else value for value in values)
 
 
 def board(
@@ -158,8 +152,7 @@ def board(
     Letters are for the runs that are neither baseline nor reference, by status or as named here.
     """
     runs, measures = range(len(scores.runs)), range(len(scores.measures))
-    fewest, most = PERMUTATIONS
-    resamples = max(fewest, min(most, PERMUTED_VALUES // max(1, scores.values.size)))
+    resamples = max(1_000, min(10_000, PERMUTED_VALUES // max(1, scores.values.size)))
     test: Any = {"alpha": alpha, "resamples": resamples, "seed": seed}
     families = [tukey_family(scores, m, baseline=baseline, references=references) for m in measures]
     groups = tuple(significance_groups(scores, m, families[m], **test) for m in measures)

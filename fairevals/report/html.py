@@ -1,17 +1,13 @@
 """What all pages share: escaping templates, a content policy that loads nothing, and numbers as text."""
 
-from __future__ import annotations
-
 import base64
 import hashlib
 import math
 import re
 from importlib.resources import files
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from jinja2 import Environment
-    from markupsafe import Markup
+from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
 
 DECIMALS = 4
 """Decimals of a value on a page."""
@@ -22,8 +18,6 @@ def environment(*packages: str) -> Environment:
 
     Everything that a template prints is escaped, and a missing variable is an error.
     """
-    from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
-
     return Environment(
         loader=ChoiceLoader([PackageLoader(package, "templates") for package in packages]),
         autoescape=True,
@@ -85,6 +79,4 @@ def breakable(name: str) -> Markup:
     >>> breakable("GF(attr='<b>')@20")
     Markup('GF<wbr>(attr=&#39;&lt;b&gt;&#39;)<wbr>@20')
     """
-    from markupsafe import Markup
-
     return Markup("<wbr>").join(part for part in re.split(r"(?=[(@])|(?<=,)", name) if part)

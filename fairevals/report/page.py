@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+from markupsafe import Markup
 
 from fairevals.errors import escape, pluralize
 from fairevals.measures import Measure
@@ -43,8 +44,6 @@ def plain(value: Any) -> Any:
 
 def page(report: Report, pictures: Sequence[Picture]) -> bytes:
     """The bytes of index.html; the same report gives the same bytes."""
-    from markupsafe import Markup
-
     style, script = html.own_text("style.css"), html.own_text("script.js")
     sections: dict[str, list[Picture]] = {}
     for picture in pictures:
