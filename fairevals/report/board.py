@@ -4,7 +4,6 @@ import math
 from collections.abc import Set
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 
@@ -151,22 +150,20 @@ def board(
 
     Letters are for the runs that are neither baseline nor reference, by status or as named here.
     """
-    runs, measures = range(len(scores.runs)), range(len(scores.measures))
     resamples = max(1_000, min(10_000, PERMUTED_VALUES // max(1, scores.values.size)))
-    test: Any = {"alpha": alpha, "resamples": resamples, "seed": seed}
-    families = [tukey_family(scores, m, baseline=baseline, references=references) for m in measures]
-    groups = tuple(significance_groups(scores, m, families[m], **test) for m in measures)
+    groups: list[RunGroups] = []
     columns: list[list[BoardEntry]] = []
-    for m in measures:
-        direction, incomplete = scores.measures[m].direction, scores.incomplete[:, m].tolist()
+    for m, measure in enumerate(scores.measures):
+        family = tukey_family(scores, m, baseline=baseline, references=references)
+        groups.append(significance_groups(scores, m, family, alpha=alpha, resamples=resamples, seed=seed))
+        runs, complete = range(len(scores.runs)), (~scores.incomplete[:, m]).tolist()
         means = [(scores.mean(r, m), *mean_interval(scores, r, m, 1 - alpha)) for r in runs]
-        complete = [not lacks for lacks in incomplete]
-        best = best_of([mean.value for mean, _, _ in means], direction, DECIMALS, complete)
+        best = best_of([mean.value for mean, _, _ in means], measure.direction, DECIMALS, complete)
         columns.append(
             [
                 BoardEntry(
                     value=mean.value,
-                    cost=float(direction.cost(mean.value)),
+                    cost=float(measure.direction.cost(mean.value)),
                     **interval._asdict(),
                     letters=groups[m].letters[r],
                     topics=mean.topics,
@@ -174,11 +171,10 @@ def board(
                     topic_se=spread.topics,
                     sampling_se=spread.sampling,
                     notable=spread.notable,
-                    incomplete=incomplete[r],
+                    incomplete=not complete[r],
                     best=best[r],
                 )
                 for r, (mean, interval, spread) in enumerate(means)
             ]
         )
-    entries = tuple(zip(*columns, strict=True))
-    return Board(scores, entries, resamples, alpha, groups)
+    return Board(scores, tuple(zip(*columns, strict=True)), resamples, alpha, tuple(groups))

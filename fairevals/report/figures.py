@@ -83,13 +83,15 @@ def _plane(
 
 def place_labels(axes: Axes, x: Floats, y: Floats, texts: Sequence[str]) -> None:
     """Names beside their points; a name that would cover other names or points on every side is skipped."""
-    dots = 100 / 72  # pixels for each point of the font, with matplotlib's default resolution
+    dots = 100 / 72  # pixels for each point of the font
+    axes.autoscale_view()
     points = axes.transData.transform(np.column_stack([x, y]))
     taken = [Bbox.from_bounds(px - 3, py - 3, 6, 6) for px, py in points]
     for place, text in enumerate(texts):
-        width, height = 5.0 * len(text) * dots, 9.0 * dots
-        for side, dx, dy in (("left", 5, 3), ("left", 5, -9), ("right", -5, 3), ("right", -5, -9)):
-            left, low = points[place] + (dx * dots - (width if side == "right" else 0), dy * dots)
+        width, height = 4.5 * len(text) * dots, 8.0 * dots
+        for dx, dy in ((5, 2), (-5, 2), (5, -9), (-5, -9), (0, 6), (0, -14)):
+            side, share = {5: ("left", 0.0), -5: ("right", 1.0), 0: ("center", 0.5)}[dx]
+            left, low = points[place] + (dx * dots - share * width, dy * dots)
             box = Bbox.from_bounds(left, low, width, height)
             if not box.count_overlaps(taken):
                 taken.append(box)

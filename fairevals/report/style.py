@@ -38,6 +38,7 @@ _SETTINGS: Any = {
     "hatch.linewidth": 0.4,
     "figure.facecolor": PAPER,
     "axes.facecolor": PAPER,
+    "figure.dpi": 100,
     "font.size": 10.0,
     "axes.spines.top": False,
     "axes.spines.right": False,
@@ -81,11 +82,10 @@ def band(
     axes: Axes, x: ArrayLike, mean: ArrayLike, deviation: ArrayLike, style: int, label: str, **line: Any
 ) -> None:
     """A line of means with a band of ± one deviation; a NaN deviation has no band, a NaN mean no line."""
-    places, middle = np.asarray(x, dtype=np.float64), np.asarray(mean, dtype=np.float64)
-    around = np.nan_to_num(np.asarray(deviation, dtype=np.float64))
-    axes.plot(places, middle, label=label, **look(style), **line)
-    colour = look(style)["color"]
-    axes.fill_between(places, middle - around, middle + around, color=colour, alpha=0.18, linewidth=0)
+    middle, around = np.asarray(mean), np.nan_to_num(np.asarray(deviation, dtype=np.float64))
+    axes.plot(x, middle, label=label, **look(style), **line)
+    fill: Any = {"color": look(style)["color"], "alpha": 0.18, "linewidth": 0}
+    axes.fill_between(x, middle - around, middle + around, **fill)
 
 
 def look(style: int) -> dict[str, Any]:
