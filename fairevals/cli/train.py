@@ -192,7 +192,7 @@ def _table(rows: list[SummaryRow], split: str) -> str:
     directions = [parse_measure(measure).direction for measure in measures]
     marked: set[tuple[int, int]] = set()
     for column, (measure, direction) in enumerate(zip(measures, directions, strict=True), 1):
-        best = best_of([by_cell[policy, measure].value for policy in policies], direction, PLACES)
+        best = best_of([float(direction.cost(by_cell[policy, measure].value)) for policy in policies], PLACES)
         marked |= {(place, column) for place, is_best in enumerate(best) if is_best}
     header = (f"{measure} {direction.arrow}" for measure, direction in zip(measures, directions, strict=True))
     cells = tuple(

@@ -1,11 +1,9 @@
 """Qrels and memberships from entity annotations, as in NTCIR's FairWeb tasks."""
 
 from fairevals.derive.agreement import describe_derived, summarise
-from fairevals.derive.annotations import Annotation, Annotations, read_annotations
-from fairevals.derive.pages import AnnotatedPage, Derived, derive, write_derived
+from fairevals.derive.pages import Annotation, Annotations, Derived, derive, read_annotations, write_derived
 
 __all__ = [
-    "AnnotatedPage",
     "Annotation",
     "Annotations",
     "Derived",

@@ -1,4 +1,4 @@
-"""Grades and memberships of pages from the entities that annotators named on them.
+"""Grades and memberships of pages from a table of the entities that annotators named on them.
 
 See Sakai: A web search task that takes group fairness into account (NTCIR-17 FairWeb-1), section 5.
 """
@@ -7,23 +7,107 @@ from __future__ import annotations
 
 import math
 import os
+import unicodedata
 import warnings
 from bisect import bisect_right
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
 
 import numpy as np
 
-from fairevals.derive.annotations import Annotation, Annotations
 from fairevals.errors import InputError, InputWarning, Place, UsageError, escape
 from fairevals.io.decimals import NUMBER
 from fairevals.io.folders import safe_name
-from fairevals.io.streams import written
-from fairevals.io.tables import names
+from fairevals.io.streams import Source, written
+from fairevals.io.tables import names, table
 from fairevals.io.task import AttributeSpec, Task
 from fairevals.typing import Floats
+
+ANNOTATION_COLUMNS = ("topic", "doc", "entity", "annotator")
+
+
+@dataclass(frozen=True)
+class Annotation:
+    """One line: an annotator named an entity on a page, or, with an empty entity, found none there."""
+
+    line: int
+    topic: str
+    doc: str
+    entity: str
+    """The name in its first spelling in the table."""
+    annotator: str
+    values: Mapping[str, str]
+    """The raw value of every other column: attributes, and whatever else the table has, such as URLs."""
+
+
+@dataclass(frozen=True)
+class Annotations:
+    """All lines of a table, in the order of the file."""
+
+    name: str
+    columns: tuple[str, ...]
+    """The columns besides topic, doc, entity and annotator."""
+    lines: tuple[Annotation, ...]
+    header: int = 1
+    """The line number of the header."""
+
+
+def entity_key(name: str) -> str:
+    """The form in which entity names are compared: Unicode NFKC, case folded, white space collapsed.
+
+    >>> entity_key("Ada  LOVELACE") == entity_key("Ａｄａ lovelace")
+    True
+    """
+    # Case folding can undo the normalisation of some letters, so normalise again.
+    folded = unicodedata.normalize("NFKC", name).casefold()
+    return " ".join(unicodedata.normalize("NFKC", folded).split())
+
+
+def read_annotations(path: str | os.PathLike[str] | Source) -> Annotations:
+    """Read a csv or tsv table with the columns `topic, doc, entity, annotator` and any others.
+
+    Each of these is an error with file and line: a missing column; a topic or doc that is empty or contains
+    white space (qrels cannot hold it); an entity without annotator; two lines of one annotator for the same
+    entity of a page; and an annotator who both names an entity on a page and states that there is none.
+    """
+    source = path if isinstance(path, Source) else Source.of(path)
+    header_line, header, rows = table(source, ANNOTATION_COLUMNS)
+    others = tuple(column for column in header if column not in ANNOTATION_COLUMNS)
+    lines: list[Annotation] = []
+    spelling: dict[str, str] = {}
+    named: dict[tuple[str, str, str], dict[str, int]] = {}
+    for number, row in rows:
+        place, cells = Place(source.name, number), dict(zip(header, row, strict=True))
+        topic, doc, entity, annotator = (cells.pop(column) for column in ANNOTATION_COLUMNS)
+        for column, name in (("topic", topic), ("doc", doc)):
+            if len(name.split()) != 1:
+                problem = f"{column} {escape(name)!r}" if name else f"an empty {column}"
+                raise InputError(place, problem, "a name without white space")
+        if entity and not annotator:
+            raise InputError(place, f"entity {escape(entity)!r} without annotator", "who named it")
+        entity = spelling.setdefault(entity_key(entity), entity)
+        earlier = named.setdefault((topic, doc, annotator), {})  # entity: line
+        if entity in earlier:
+            raise InputError(
+                place,
+                f"the same topic, doc, entity and annotator as line {earlier[entity]}",
+                "one line for each entity that an annotator named on a page (upper and lower case are the same)",
+            )
+        if earlier and ("" in earlier or not entity):
+            other, line = next(iter(earlier.items()))
+            raise InputError(
+                place,
+                f"annotator {escape(annotator)!r} names {escape(entity or other)!r} on this page, but no entity "
+                f"on another line ({line} and {number})",
+                "an empty entity only where the annotator found none",
+            )
+        earlier[entity] = number
+        lines.append(Annotation(number, topic, doc, entity, annotator, cells))
+    if not lines:
+        raise InputError(Place(source.name), "no annotation", "one or more lines below the header")
+    return Annotations(source.name, others, tuple(lines), header_line)
 
 
 @dataclass(frozen=True)
@@ -32,9 +116,9 @@ class AnnotatedPage:
 
     topic: str
     doc: str
-    annotators: frozenset[str]
+    annotators: set[str]
     """Who saw the page: everyone with a line for it, with or without entity."""
-    entities: Mapping[str, Sequence[Annotation]]
+    entities: dict[str, list[Annotation]]
     """Each entity with the lines that name it."""
 
     @property
@@ -81,10 +165,15 @@ def derive(task: Task, annotations: Annotations) -> Derived:
     All sums are sums of fractions, so neither the order of lines nor the number of annotators who agree can
     change the last bit.
     """
-    topics: dict[str, dict[str, list[Annotation]]] = {}
+    topics: dict[str, dict[str, AnnotatedPage]] = {}
     for one in annotations.lines:
-        topics.setdefault(one.topic, {}).setdefault(one.doc, []).append(one)
-    pages = tuple(_page(lines) for docs in topics.values() for lines in docs.values())
+        docs = topics.setdefault(one.topic, {})
+        page = docs.setdefault(one.doc, AnnotatedPage(one.topic, one.doc, set(), {}))
+        if one.annotator:
+            page.annotators.add(one.annotator)
+        if one.entity:
+            page.entities.setdefault(one.entity, []).append(one)
+    pages = tuple(page for docs in topics.values() for page in docs.values())
     highest = max(page.grade for page in pages)
     if task.max_grade is not None and highest > task.max_grade:
         problem = f"an entity named by {highest} annotators, above the task's max_grade of {task.max_grade:g}"
@@ -98,15 +187,6 @@ def derive(task: Task, annotations: Annotations) -> Derived:
                 tuple(page for page in pages if page.topic in applies), groups, len(spec.groups)
             )
     return Derived(task, pages, memberships)
-
-
-def _page(lines: list[Annotation]) -> AnnotatedPage:
-    entities: dict[str, list[Annotation]] = {}
-    for one in lines:
-        if one.entity:
-            entities.setdefault(one.entity, []).append(one)
-    annotators = frozenset(one.annotator for one in lines if one.annotator)
-    return AnnotatedPage(lines[0].topic, lines[0].doc, annotators, entities)
 
 
 def _groups_of_lines(

@@ -68,11 +68,8 @@ class GF(RankingMeasure):
     """How near the groups at the top are to the target, as a user sees it who stops where ERR's user stops.
 
     0 where nothing relevant is ranked, as for ERR. Under `unmapped = "skip"` users who stop before the first document
-    with a membership are left out. Undefined on a topic to which the attribute does not apply, and for a ranking with
-    relevant documents none of which, nor any other, has a membership.
-
-    >>> str(GF(attr="HINDEX", div="NMD", cutoff=20))
-    "GF(attr='HINDEX',div='NMD')@20"
+    with a membership are left out. Undefined for a ranking in which no document has a membership, and on a topic to
+    which the attribute does not apply, or without a target.
     """
 
     name = "GF"
@@ -96,4 +93,7 @@ class GF(RankingMeasure):
         weights = stop_probabilities(ranked.grades, ranked.max_grade)
         divergence = DIVERGENCES[self.div or attribute.divergence]
         value = group_fairness(weights, attribute.membership, attribute.target, divergence)
-        return np.where(attribute.applies, value, np.nan)
+        # Without any document there is nothing to see, and nothing unknown either.
+        seen = attribute.membership.any(axis=(-2, -1)) | ~ranked.present.any(axis=-1)
+        known = attribute.applies & ~np.isnan(attribute.target).any(axis=-1)
+        return np.where(known & seen, value, np.nan)

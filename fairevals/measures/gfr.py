@@ -11,9 +11,8 @@ from fairevals.collection import Ranked
 from fairevals.errors import UsageError
 from fairevals.measures.base import HIGHER, RankingMeasure, param, unit
 from fairevals.measures.divergences import DIVERGENCES
-from fairevals.measures.err import ERR
+from fairevals.measures.err import ERR, IRBU
 from fairevals.measures.gf import GF
-from fairevals.measures.irbu import IRBU
 from fairevals.typing import Floats
 
 
@@ -43,9 +42,6 @@ class GFR(RankingMeasure):
     The weights are the task's (`utility_weight`, and each attribute's `weight`); with equal ones it is the
     plain mean. `div` replaces the divergence of ordinal attributes; nominal ones keep their own. A topic to which
     no attribute applies has the utility alone. Undefined where GF is undefined for an attribute that applies.
-
-    >>> str(GFR(util="iRBU", cutoff=20)), str(GFR())
-    ("GFR(util='iRBU')@20", "GFR(util='ERR')")
     """
 
     name = "GFR"

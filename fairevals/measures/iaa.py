@@ -43,9 +43,6 @@ class IAA(ExposureMeasure):
     """How far the documents' shares of exposure are from their shares of merit.
 
     Undefined on a topic without exposure or without merit.
-
-    >>> str(IAA(attention="rbp(0.8)", cutoff=10))
-    "IAA(attention='rbp(0.8)')@10"
     """
 
     name = "IAA"

@@ -10,10 +10,10 @@ from fairevals.measures.base import Measure
 INDEX = {
     "nDCG": "ndcg:NDCG",
     "ERR": "err:ERR",
-    "iRBU": "irbu:IRBU",
+    "iRBU": "err:IRBU",
     "P": "precision:P",
-    "AP": "average_precision:AP",
-    "RR": "reciprocal_rank:RR",
+    "AP": "precision:AP",
+    "RR": "precision:RR",
     "RBP": "rbp:RBP",
     "GF": "gf:GF",
     "GFR": "gfr:GFR",

@@ -38,9 +38,6 @@ class NDCG(LinearMeasure):
 
     `attention` replaces the discount 1/log2(1+k) in both, as TREC Fair Ranking does. Undefined on a topic without a
     relevant document, where the ideal is 0 (trec_eval gives 0 there).
-
-    >>> str(NDCG(dcg="exp-log2", cutoff=10))
-    "nDCG(dcg='exp-log2')@10"
     """
 
     name = "nDCG"

@@ -17,9 +17,6 @@ class RBP(LinearMeasure):
 
     A document counts by its grade over the max grade, or, with `rel`, by whether its grade is at least that. Never
     undefined.
-
-    >>> str(RBP(p=0.9, rel=2, cutoff=50))
-    'RBP(p=0.9,rel=2)@50'
     """
 
     name = "RBP"

@@ -15,9 +15,6 @@ class Unjudged(ExposureMeasure):
 
     Measures that take means over the judged documents cannot see that attention, and all others treat those documents
     as not relevant. Undefined on a topic without exposure.
-
-    >>> str(Unjudged(cutoff=20))
-    'Unjudged@20'
     """
 
     name = "Unjudged"

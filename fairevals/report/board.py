@@ -153,17 +153,17 @@ def board(
     resamples = max(1_000, min(10_000, PERMUTED_VALUES // max(1, scores.values.size)))
     groups: list[RunGroups] = []
     columns: list[list[BoardEntry]] = []
-    for m, measure in enumerate(scores.measures):
+    for m in range(len(scores.measures)):
         family = tukey_family(scores, m, baseline=baseline, references=references)
         groups.append(significance_groups(scores, m, family, alpha=alpha, resamples=resamples, seed=seed))
         runs, complete = range(len(scores.runs)), (~scores.incomplete[:, m]).tolist()
         means = [(scores.mean(r, m), *mean_interval(scores, r, m, 1 - alpha)) for r in runs]
-        best = best_of([mean.value for mean, _, _ in means], measure.direction, DECIMALS, complete)
+        best = best_of([scores.cost(r, m) for r in runs], DECIMALS, complete)
         columns.append(
             [
                 BoardEntry(
                     value=mean.value,
-                    cost=float(measure.direction.cost(mean.value)),
+                    cost=scores.cost(r, m),
                     **interval._asdict(),
                     letters=groups[m].letters[r],
                     topics=mean.topics,
