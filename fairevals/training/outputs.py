@@ -34,6 +34,8 @@ from fairevals.training.policies import TrainedPolicy, save_policy
 
 MEASURES = (UTILITY, f"{UTILITY}@10", "ERR", "D_ind", DISPARITY, "D_cross", "EE_L")
 """The measures of the summary; D_group only where there are groups."""
+GREEDY_SUFFIX = ".greedy"
+"""Ends the name of a policy's greedy ranking in the summary."""
 SUMMARY = ("policy", "method", "lambda", "seed", "split", "measure", "value", "se", "undefined")
 CURVE = ("epoch", "loss", "valid", "best")
 GROUP_COLUMNS = ("topic", "doc", "group", "weight")
@@ -171,7 +173,7 @@ def write_results(
     for number, policy in enumerate(policies, 1):
         settings, is_mixture = policy.settings, policy.is_mixture
         # The suffix of the policy's name in the summary, and how its run is read.
-        readings = {"": "samples"} if is_mixture else {"": "pl", ".greedy": "ranking"}
+        readings = {"": "samples"} if is_mixture else {"": "pl", GREEDY_SUFFIX: "ranking"}
         save_policy(policy, path / policy.name)
         curve = ((*epoch[:3], int(epoch.best)) for epoch in policy.curve)
         _write_table(path / policy.name / "log.csv", CURVE, curve)
