@@ -127,7 +127,8 @@ def test_only_topics_that_are_defined_for_both():
     scores = three_runs()
     values = scores.values.copy()
     values[0, 0, 2] = values[1, 0, 7] = values[2, 0, 9] = np.nan
-    scores = replace(scores, values=values)
+    # Undefined values that make no run incomplete: all are in Tukey's family.
+    scores = replace(scores, values=values, comparable=np.zeros(values.shape[1:], bool))
     by_pair = compare(scores, "a").rows
     assert [row.undefined for row in by_pair] == [("t2", "t7"), ("t2", "t9"), ("t2",)]
     assert [len(row.topics) for row in by_pair] == [18, 18, 19]

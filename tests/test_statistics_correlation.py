@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -53,7 +54,7 @@ def test_correlations_by_a_slow_loop():
     rng = np.random.default_rng(2)
     values = rng.normal(0, 1, (6, 2, 10)) + rng.normal(0, 0.5, (6, 1, 1))
     values[2, 0, 4] = np.nan  # so this topic does not count for the first measure, for any run
-    scores = make_scores(values, (UP, DOWN))
+    scores = replace(make_scores(values, (UP, DOWN)), comparable=np.zeros((2, 10), bool))
     result = rank_correlations(scores, resamples=60, seed=3, level=0.9)
     clean = [[t for t in range(10) if t != 4], list(range(10))]
     means = [values[:, 0][:, clean[0]].mean(axis=1), -values[:, 1].mean(axis=1)]
@@ -95,5 +96,16 @@ def test_leaving_out_a_topic_does_not_change_the_rank_of_a_run():
     values[2, 0, 7] = np.nan  # the mean of c over its own topics would now be the lowest by the first measure
     assert np.nanmean(values[2, 0]) < values[:2, 0].mean(axis=1).min()
     silent = rank_correlations(make_scores(values, (DOWN, DOWN)), resamples=50)
-    assert silent.topics == (7, 8)
+    assert silent.topics == (8, 8)  # c is incomplete by the first measure, and so has no rank by it
     assert silent.tau[0, 1] == 1
+    common = replace(make_scores(values, (DOWN, DOWN)), comparable=np.zeros((2, 8), bool))
+    assert rank_correlations(common, resamples=50).topics == (7, 8)
+
+
+def test_a_run_with_few_values_does_not_decide_the_correlation_of_the_others():
+    values = np.random.default_rng(0).uniform(0, 1, (5, 2, 20))
+    expected = rank_correlations(make_scores(values[:4], (UP, UP)), resamples=20).tau
+    values[4, :, 1:] = np.nan
+    np.testing.assert_array_equal(
+        rank_correlations(make_scores(values, (UP, UP)), resamples=20).tau, expected
+    )

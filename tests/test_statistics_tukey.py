@@ -112,7 +112,7 @@ def test_groups_leave_out_topics_and_runs_without_values():
     values[0, 0, 3] = np.nan
     values[1, 0, 5] = np.inf
     values[3] = np.nan
-    scores = make_scores(values)
+    scores = replace(make_scores(values), comparable=np.zeros((1, 12), bool))
     result = significance_groups(scores, 0, tukey_family(scores, 0, include=2), resamples=500)
     assert result.topics == tuple(f"t{i}" for i in range(12) if i not in (3, 5))
     assert result.letters[1] == "a"
@@ -190,6 +190,7 @@ def test_topics_are_those_common_to_the_family():
     scores = with_reference()
     scores.values[4, 0, :15] = np.nan
     scores.values[1, 0, 2] = np.nan
+    scores = replace(scores, comparable=np.zeros((1, 20), bool))
     family = tukey_family(scores, 0, baseline=3, references=[4], include=0)
     groups = significance_groups(scores, 0, family)
     assert groups.topics == tuple(f"t{i}" for i in range(20) if i != 2)

@@ -110,7 +110,8 @@ def summary_table(comparisons: Comparisons, places: int = 4) -> Table:
         blanks: tuple[Cell, ...] = (None,) * (5 + len(correction))
         remark = "baseline, incomplete" if scores.incomplete[b, m] else "baseline"
         head = f"{measure} {measure.direction.arrow}".rstrip()
-        rows.append((head, comparisons.baseline, mean.value, *blanks, mean.topics, remark))
+        value = mean.value / mean.topics if measure.aggregation == "sum" and mean.topics else mean.value
+        rows.append((head, comparisons.baseline, value, *blanks, mean.topics, remark))
         for row in comparisons.of(str(measure)):
             if row.significant:
                 marked.add((len(rows), 5 + len(correction)))

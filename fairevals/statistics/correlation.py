@@ -56,8 +56,8 @@ def rank_correlations(
     """Kendall's τ-b between the rankings of the runs by every two measures, with directions respected.
 
     τ is 1 if two measures agree which runs are better. Each measure ranks the runs by means over their common topics
-    (of distances, if the best value is a target), so that leaving out a topic does not change the rank of a run. A
-    run without any value has no rank.
+    (of distances, if the best value is a target), so that leaving out a topic does not change the rank of a run. A run
+    that is incomplete for a measure has no rank by it, where two complete ones are left, nor has one without any value.
 
     The interval is the percentile bootstrap over topics: topics are drawn with replacement, the same for all measures,
     and the runs are ranked again. Resampling adds noise to both rankings, so the interval is biased downwards for τ
@@ -66,8 +66,10 @@ def rank_correlations(
     shape = (len(scores.measures), len(scores.topics), len(scores.runs))
     costs, used = np.full(shape, np.nan), np.zeros(shape[:2])
     for m, measure in enumerate(scores.measures):
-        # A run without any value would leave no common topic for the others.
+        # A run with values on few topics would leave few common topics for the others.
         runs = np.flatnonzero(np.isfinite(scores.values[:, m]).any(axis=1))
+        complete = runs[~scores.incomplete[runs, m]]
+        runs = complete if complete.size >= 2 else runs
         used[m] = topics = common_topics(scores, m, runs.tolist())
         costs[m, :, runs] = np.where(topics, measure.direction.cost(scores.values[runs, m]), 0.0)
 

@@ -55,8 +55,8 @@ def tukey_family(
     Runs with the status baseline or reference stay outside, as do those named as `baseline` and `references`. The test
     permutes the values of all runs of the family, so a run far below the others (a random order, say) widens the
     differences that chance explains, and hides differences among the others. Incomplete runs stay outside too where
-    two complete ones are left, because the test uses common topics only. `include` names the baseline of a comparison:
-    it is in the family in any case, and so are incomplete runs, since each is compared with it.
+    two others are left, because the test uses common topics only. `include` names the baseline of a comparison, which
+    is in the family in any case.
     """
     values = scores.values[:, measure]
     statuses = {r: scores.status(r) for r in range(len(values))} | dict.fromkeys(references, "reference")
@@ -64,8 +64,9 @@ def tukey_family(
         statuses[baseline] = "baseline"
     reasons = dict.fromkeys(np.flatnonzero(~np.isfinite(values).any(axis=1)).tolist(), "no value")
     reasons |= {r: s for r, s in statuses.items() if s in ("baseline", "reference") and r != include}
-    lacking = [r for r in np.flatnonzero(scores.incomplete[:, measure]).tolist() if r not in reasons]
-    if include is None and len(values) - len(reasons) - len(lacking) >= 2:
+    incomplete = np.flatnonzero(scores.incomplete[:, measure]).tolist()
+    lacking = [r for r in incomplete if r not in reasons and r != include]
+    if len(values) - len(reasons) - len(lacking) >= 2:
         reasons |= dict.fromkeys(lacking, "incomplete")
     by_name = sorted(range(len(values)), key=lambda r: scores.runs[r])
     places = tuple(r for r in by_name if r not in reasons)

@@ -201,7 +201,7 @@ def sweep(
     runs = [replace(default, lam=float(lam), seed=int(seed)) for lam, seed in pairs]
     report = progress or (lambda done, total: None)
     policies: list[TrainedPolicy] = []
-    per_run = default.epochs + 1
+    per_run = default.epochs + 1 if executor is None else 1
 
     def show(epoch: Epoch, model: Model) -> None:
         report(len(policies) * per_run + epoch.number + 1, len(runs) * per_run)
@@ -210,5 +210,5 @@ def sweep(
     there = partial(train_policy, train=train, valid=valid)
     for policy in here if executor is None else executor.map(there, runs):
         policies.append(policy)
-        report(len(policies), len(runs))
+        report(len(policies) * per_run, len(runs) * per_run)
     return policies
