@@ -205,12 +205,14 @@ class Index:
             self._max_shared += int(np.diff(stretches, append=ties.size).max())
 
     def find(self, topic: Ints, docs: Ids) -> Ints:
-        """The row of each (topic, document), −1 where there is none."""
+        """The first row with each (topic, document), −1 where there is none."""
         wanted = keys(docs, topic)
         first = np.searchsorted(self._sorted, wanted)
         rows = np.full(len(docs), -1, dtype=np.int64)
         for step in range(self._max_shared):
             pending = np.flatnonzero((rows < 0) & (first + step < self._sorted.size))
+            if not pending.size:  # many copies of an id, and the first of each is found
+                break
             pending = pending[self._sorted[first[pending] + step] == wanted[pending]]
             candidates = self._order[first[pending] + step]
             equal = (self.topic[candidates] == topic[pending]) & self.docs.equals(candidates, docs, pending)

@@ -18,7 +18,7 @@ import numpy as np
 
 from fairevals.derive.annotations import Annotation, Annotations
 from fairevals.errors import InputError, InputWarning, Place, UsageError, escape
-from fairevals.io.decimals import NUMBER
+from fairevals.io.decimals import number_of
 from fairevals.io.folders import safe_name
 from fairevals.io.streams import written
 from fairevals.io.tables import names
@@ -170,8 +170,8 @@ def groups_of_value(text: str, spec: AttributeSpec, place: Place) -> tuple[int, 
     if text in ("", "NA"):
         return ()
     if spec.bins:
-        number = float(text) if NUMBER.fullmatch(text.encode()) else math.nan
-        if not math.isfinite(number):
+        number = number_of(text)
+        if math.isnan(number):
             problem = f"{escape(spec.name)} {escape(text)!r}"
             raise InputError(place, problem, "a number, or empty or NA if unknown")
         return (bisect_right(spec.bins, number),)

@@ -8,7 +8,8 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 
 from fairevals.errors import Place, escape, pluralize
-from fairevals.io.lines import Column, LineFormat, Problem, data_lines, number_of
+from fairevals.io.decimals import number_of
+from fairevals.io.lines import Column, LineFormat, Problem, data_lines
 from fairevals.io.streams import Source, is_json
 
 _SCORE = (Column("rank"), Column("score", "number"), Column("tag"))

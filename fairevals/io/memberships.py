@@ -12,13 +12,15 @@ import os
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from fairevals.errors import InputError, InputWarning, Place, escape, pluralize
 from fairevals.ids import Ids, Index, numbered
-from fairevals.io.lines import Column, LineFormat, data_lines, joined, number_of
+from fairevals.io.decimals import number_of
+from fairevals.io.lines import Column, LineFormat, data_lines, joined
 from fairevals.io.streams import Source
 from fairevals.io.tables import names, split_line, table, text_lines, texts
 from fairevals.io.task import AttributeSpec
@@ -50,6 +52,11 @@ class MembershipColumns:
     docs: Ids
     weights: Floats
     """(rows, groups)"""
+
+    @cached_property
+    def index(self) -> Index:
+        """Finds a row by its topic's number here and the document."""
+        return Index(self.topic_of, self.docs)
 
 
 def normalise_rows(weights: Floats) -> Floats:

@@ -150,8 +150,8 @@ class Source:
     [b'1 0 a 1\\n']
     """
 
-    def __init__(self, name: str, data: bytes | None, limits: Limits | None = None) -> None:
-        self.name, self._data, self.limits = name, data, limits or Limits.current()
+    def __init__(self, name: str, data: bytes | None) -> None:
+        self.name, self._data, self.limits = name, data, Limits.current()
 
     @classmethod
     def of(cls, what: str | os.PathLike[str] | bytes, name: str | None = None) -> Self:
@@ -165,7 +165,7 @@ class Source:
             with nullcontext(sys.stdin.buffer) if path == "-" else source._open() as file:
                 # One system call at a time where possible: Python handles signals only between two of them.
                 read: Callable[[int], bytes] = getattr(file, "read1", file.read)
-                source._data = source._joined(iter(lambda: read(1 << 20), b""))
+                source._data = b"".join(source._limited(iter(lambda: read(1 << 20), b"")))
         return source
 
     @contextmanager
@@ -181,13 +181,13 @@ class Source:
             reason = system or escape(str(error)) or "cut short"
             raise InputError(Place(self.name), f"cannot be read ({reason})") from None
 
-    def _joined(self, pieces: Iterator[bytes]) -> bytes:
-        content = bytearray()
+    def _limited(self, pieces: Iterator[bytes]) -> Iterator[bytes]:
+        total = 0
         for piece in pieces:
-            content += piece
-            if len(content) > self.limits.bytes:
+            total += len(piece)
+            if total > self.limits.bytes:
                 raise too_large(self.name, self.limits.bytes)
-        return bytes(content)
+            yield piece
 
     @property
     def _suffixes(self) -> list[str]:
@@ -208,11 +208,12 @@ class Source:
             file.seek(0)
             suffixes = [suffix for suffix, magic in _COMPRESSIONS.items() if magic.match(first)]
             suffixes += [suffix for suffix in self._suffixes[-1:] if suffix in _COMPRESSIONS]
-            yield from _decompressed(file, suffixes[0]) if suffixes else iter(lambda: file.read(size), b"")
+            plain = iter(lambda: file.read(size), b"")
+            yield from self._limited(_decompressed(file, suffixes[0]) if suffixes else plain)
 
     def read(self) -> bytes:
         """The whole content, for formats that do not come in lines."""
-        return self._joined(self.pieces(1 << 20))
+        return b"".join(self.pieces(1 << 20))
 
     def other_format(self) -> str:
         """What the file is instead of lines of UTF-8 text, such as "a zip archive"; empty if that is not clear."""
@@ -232,13 +233,9 @@ class Source:
 
     def chunks(self, size: int = 1 << 22) -> Iterator[bytes]:
         """The file in pieces of about `size` bytes that end at a line end, without byte-order mark."""
-        rest, total, lines = b"", 0, 0
+        rest, lines = b"", 0
         for data in self.pieces(size):
-            data = data if total else data.removeprefix(BOM)
-            total += len(data)
-            if total > self.limits.bytes:
-                raise too_large(self.name, self.limits.bytes)
-            data = rest + data
+            data = rest + data if rest or lines else data.removeprefix(BOM)
             cut = data.rfind(b"\n") + 1
             piece, rest = data[:cut], data[cut:]
             if piece:
