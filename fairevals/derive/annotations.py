@@ -1,7 +1,5 @@
 """The table of entity annotations: which annotator named which entity on which page."""
 
-from __future__ import annotations
-
 import os
 import unicodedata
 from collections.abc import Mapping
@@ -76,19 +74,14 @@ def read_annotations(path: str | os.PathLike[str] | Source) -> Annotations:
         entity = spelling.setdefault(entity_key(entity), entity)
         earlier = named.setdefault((topic, doc, annotator), {})  # entity: line
         if entity in earlier:
-            raise InputError(
-                place,
-                f"the same topic, doc, entity and annotator as line {earlier[entity]}",
-                "one line for each entity that an annotator named on a page (upper and lower case are the same)",
-            )
+            problem = f"the same topic, doc, entity and annotator as line {earlier[entity]}"
+            expected = "one line for each entity that an annotator named on a page (in upper or lower case)"
+            raise InputError(place, problem, expected)
         if earlier and ("" in earlier or not entity):
             other, line = next(iter(earlier.items()))
-            raise InputError(
-                place,
-                f"annotator {escape(annotator)!r} names {escape(entity or other)!r} on this page, but no entity "
-                f"on another line ({line} and {number})",
-                "an empty entity only where the annotator found none",
-            )
+            named_here = f"annotator {escape(annotator)!r} names {escape(entity or other)!r} on this page"
+            problem = f"{named_here}, but no entity on another line ({line} and {number})"
+            raise InputError(place, problem, "an empty entity only where the annotator found none")
         earlier[entity] = number
         lines.append(Annotation(number, topic, doc, entity, annotator, cells))
     if not lines:

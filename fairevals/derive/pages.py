@@ -3,14 +3,12 @@
 See Sakai: A web search task that takes group fairness into account (NTCIR-17 FairWeb-1), section 5.
 """
 
-from __future__ import annotations
-
 import math
 import os
 import warnings
 from bisect import bisect_right
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from fractions import Fraction
 from pathlib import Path
 
@@ -32,9 +30,9 @@ class AnnotatedPage:
 
     topic: str
     doc: str
-    annotators: frozenset[str]
+    annotators: set[str] = field(default_factory=set)
     """Who saw the page: everyone with a line for it, with or without entity."""
-    entities: Mapping[str, Sequence[Annotation]]
+    entities: dict[str, list[Annotation]] = field(default_factory=dict)
     """Each entity with the lines that name it."""
 
     @property
@@ -48,7 +46,7 @@ class PageMemberships:
     """The memberships of one attribute."""
 
     pages: tuple[AnnotatedPage, ...]
-    """The pages of the topics to which the attribute applies."""
+    """Those to which the attribute applies."""
     weights: Floats
     """(pages, groups); each row sums to 1."""
     valueless: int
@@ -81,38 +79,29 @@ def derive(task: Task, annotations: Annotations) -> Derived:
     All sums are sums of fractions, so neither the order of lines nor the number of annotators who agree can
     change the last bit.
     """
-    topics: dict[str, dict[str, list[Annotation]]] = {}
+    topics: dict[str, dict[str, AnnotatedPage]] = {}
     for one in annotations.lines:
-        topics.setdefault(one.topic, {}).setdefault(one.doc, []).append(one)
-    pages = tuple(_page(lines) for docs in topics.values() for lines in docs.values())
+        page = topics.setdefault(one.topic, {}).setdefault(one.doc, AnnotatedPage(one.topic, one.doc))
+        if one.annotator:
+            page.annotators.add(one.annotator)
+        if one.entity:
+            page.entities.setdefault(one.entity, []).append(one)
+    pages = tuple(page for docs in topics.values() for page in docs.values())
     highest = max(page.grade for page in pages)
     if task.max_grade is not None and highest > task.max_grade:
         problem = f"an entity named by {highest} annotators, above the task's max_grade of {task.max_grade:g}"
         warnings.warn(InputWarning(f"{Place(annotations.name)}: {problem}"), stacklevel=2)
     memberships = {}
     for name, spec in task.attributes.items():
-        applies = {topic for topic in topics if spec.applies_to(topic)}
-        if applies:
-            groups = _groups_of_lines(spec, annotations, applies)
-            memberships[name] = _memberships(
-                tuple(page for page in pages if page.topic in applies), groups, len(spec.groups)
-            )
+        concerned = tuple(page for page in pages if spec.applies_to(page.topic))
+        if concerned:
+            groups = _groups_of_lines(spec, annotations)
+            memberships[name] = _memberships(concerned, groups, len(spec.groups))
     return Derived(task, pages, memberships)
 
 
-def _page(lines: list[Annotation]) -> AnnotatedPage:
-    entities: dict[str, list[Annotation]] = {}
-    for one in lines:
-        if one.entity:
-            entities.setdefault(one.entity, []).append(one)
-    annotators = frozenset(one.annotator for one in lines if one.annotator)
-    return AnnotatedPage(lines[0].topic, lines[0].doc, annotators, entities)
-
-
-def _groups_of_lines(
-    spec: AttributeSpec, annotations: Annotations, topics: set[str]
-) -> dict[int, tuple[int, ...]]:
-    """The groups that the value on each line of these topics belongs to, by line number."""
+def _groups_of_lines(spec: AttributeSpec, annotations: Annotations) -> dict[int, tuple[int, ...]]:
+    """The groups that the value on each line to which the attribute applies belongs to, by line number."""
     if spec.name not in annotations.columns:
         columns = names(annotations.columns) if annotations.columns else "none"
         problem = f"no column {escape(spec.name)!r} (besides the first four: {columns})"
@@ -122,7 +111,7 @@ def _groups_of_lines(
         raise InputError(spec.place, problem, "another name: in annotations NA means unknown")
     groups = {}
     for one in annotations.lines:
-        if one.topic in topics:
+        if spec.applies_to(one.topic):
             value, place = one.values[spec.name], Place(annotations.name, one.line)
             groups[one.line] = groups_of_value(value, spec, place)
             if groups[one.line] and not one.entity:
@@ -187,8 +176,7 @@ def write_derived(derived: Derived, folder: str | os.PathLike[str], *, force: bo
     """Write qrels (TREC) and memberships (NTCIR, full precision) into a folder and return the files.
 
     The names are those in the task, without folder and compression suffix, or by default `derived.qrels` and
-    `derived.ATTRIBUTE.gmemb`. If a file exists already, nothing is written and a `UsageError` is raised,
-    unless `force` is true.
+    `derived.ATTRIBUTE.gmemb`. Unless `force` is true, nothing is written if one of them exists already.
     """
     target = Path(folder)
     if target.exists() and not target.is_dir():
@@ -204,20 +192,19 @@ def write_derived(derived: Derived, folder: str | os.PathLike[str], *, force: bo
     for name, path in paths.items():
         other = owner.setdefault(path.name.casefold(), name)
         if other != name:
-            raise UsageError(
-                f"{escape(name)} and {escape(other) or 'the qrels'} would both be written to "
-                f"{escape(path.name)}; give them different file names in the task"
-            )
+            both = f"{escape(name)} and {escape(other) or 'the qrels'}"
+            problem = f"{both} would both be written to {escape(path.name)}"
+            raise UsageError(f"{problem}; give them different file names in the task")
     existing = [escape(str(path)) for path in paths.values() if path.exists()]
     if existing and not force:
         raise UsageError(f"{', '.join(existing)}: already exists; use force to overwrite")
     for name, path in paths.items():
-        with written(path, overwrite=force) as file:
+        with written(path) as file:
             file.writelines(texts[name])
     return list(paths.values())
 
 
 def _base_name(path: Path | None) -> str:
-    if path is None or path.name in ("", ".", ".."):
+    if path is None or path.name == "..":
         return ""
     return path.stem if path.suffix.lower() in (".gz", ".bz2", ".xz", ".zst") else path.name

@@ -290,10 +290,8 @@ def written_bytes(path: Path) -> Iterator[BinaryIO]:
 
 
 @contextmanager
-def written(path: Path, *, overwrite: bool = True) -> Iterator[TextIO]:
+def written(path: Path) -> Iterator[TextIO]:
     """A UTF-8 text file, written as by `written_bytes`."""
-    if not overwrite and path.exists():
-        raise UsageError(f"{escape(str(path))} already exists; choose another name")
     with written_bytes(path) as file:
         # Names of files may hold characters that UTF-8 cannot encode (half of a UTF-16 pair): escape them.
         text = io.TextIOWrapper(file, encoding="utf-8", errors="backslashreplace", newline="")
