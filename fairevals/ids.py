@@ -221,20 +221,4 @@ class Index:
 
     def duplicates(self) -> Ints:
         """Rows with the same (topic, document) as an earlier row."""
-        return repeated(self.topic, self.docs, self._sorted, self._order)
-
-
-def repeated(topic: Ints, docs: Ids, sorted_keys: Words, order: Ints) -> Ints:
-    """Rows, ascending, whose (topic, document) also occurs in an earlier row."""
-    suspects = np.flatnonzero(sorted_keys[1:] == sorted_keys[:-1])
-    if suspects.size == 0:
-        return suspects
-    rows = np.sort(np.unique(np.concatenate([order[suspects], order[suspects + 1]])))
-    seen: set[tuple[int, str]] = set()
-    repeats = []
-    for row in rows.tolist():
-        name = (int(topic[row]), docs.text(row))
-        if name in seen:
-            repeats.append(row)
-        seen.add(name)
-    return np.array(repeats, dtype=np.int64)
+        return np.flatnonzero(self.find(self.topic, self.docs) != np.arange(len(self.docs)))

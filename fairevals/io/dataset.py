@@ -19,7 +19,7 @@ from fairevals.io.streams import Limits, Source, too_large
 from fairevals.io.tables import names
 
 PART_ROWS = 1 << 18
-"""The approximate number of rows of a part. Small files are combined, large ones are cut between topics."""
+"""The approximate number of rows of a part."""
 
 _NOTHING = "__HIVE_DEFAULT_PARTITION__"
 
@@ -112,55 +112,38 @@ def with_topics(fragment: Fragment) -> Fragment:
 def parts(dataset: Part, fragments: Sequence[Fragment], rows: int | None = None) -> list[Part]:
     """Cut a data set whose fragments know their topics, so that no topic is in two parts.
 
-    Files that share a topic form a lot. Several small lots make one part. A lot with far more than `rows` rows is
-    cut between its topics: each part then reads its own topics from the files that have them.
+    A part has about `rows` rows, and up to twice as many if that spares reading a file twice: files that have topics of
+    several parts are read for each of them.
 
     >>> files = [Fragment("a", topics=("1", "2"), rows=9), Fragment("b", topics=("3",), rows=9)]
     >>> files.append(Fragment("c", topics=("2",), rows=9))
     >>> [("".join(f.path for f in p.files), p.topics) for p in parts(Part("x", ()), files, rows=9)]
-    [('a', ('1',)), ('ac', ('2',)), ('b', ('3',))]
+    [('ac', ('1', '2')), ('b', ('3',))]
     """
     rows = rows or PART_ROWS
-    cut: list[tuple[list[Fragment], list[str], bool]] = []
-    held = rows
-    """The rows of the last part, if it can take more files."""
-    for lot, topics in _lots(fragments):
-        size = sum(f.rows for f in lot)
-        if size >= 2 * rows and len(topics) > 1:
-            for bucket in np.array_split(np.array(topics, dtype=object), min(len(topics), -(-size // rows))):
-                wanted = set(bucket.tolist())
-                cut.append(([f for f in lot if not wanted.isdisjoint(f.topics)], bucket.tolist(), False))
-            held = rows
-        elif held >= rows:
-            cut.append((lot, topics, True))
-            held = size
-        else:
-            cut[-1][0].extend(lot)
-            cut[-1][1].extend(topics)
-            held += size
-    # Parts are sent to workers, which do not need the topics of each file.
-    return [
-        Part(dataset.name, tuple(replace(f, topics=()) for f in files), tuple(topics), whole)
-        for files, topics, whole in cut
-    ]
-
-
-def _lots(fragments: Sequence[Fragment]) -> list[tuple[list[Fragment], list[str]]]:
-    """Files that are connected by topics they share, with those topics, in the order of the first file of each lot."""
-    from scipy.sparse import coo_array
-    from scipy.sparse.csgraph import connected_components
-
-    first: dict[str, int] = {}
-    edges = [(i, first.setdefault(topic, i)) for i, f in enumerate(fragments) for topic in f.topics]
-    rows, columns = np.array(edges, dtype=np.int64).reshape(-1, 2).T
-    graph = coo_array((np.ones(len(edges)), (rows, columns)), shape=(len(fragments), len(fragments)))
-    lots: dict[int, tuple[list[Fragment], list[str]]] = {}
-    labels = connected_components(graph, directed=False)[1].tolist() if fragments else []
-    for label, fragment in zip(labels, fragments, strict=True):
-        lots.setdefault(label, ([], []))[0].append(fragment)
-    for topic, i in first.items():
-        lots[labels[i]][1].append(topic)
-    return list(lots.values())
+    files_of: dict[str, list[int]] = {}
+    for i, fragment in enumerate(fragments):
+        for topic in fragment.topics:
+            files_of.setdefault(topic, []).append(i)
+    cut: list[tuple[set[int], list[str]]] = []
+    held = 2.0 * rows
+    """The rows of the last part, as if all topics of a file had the same number."""
+    for topic, indices in files_of.items():
+        if held >= 2 * rows or (held >= rows and cut[-1][0].isdisjoint(indices)):
+            cut.append((set(), []))
+            held = 0
+        cut[-1][0].update(indices)
+        cut[-1][1].append(topic)
+        held += sum(fragments[i].rows / len(fragments[i].topics) for i in indices)
+    # What is wrong with a file without any topic is reported when it is read.
+    cut += [({i}, []) for i, fragment in enumerate(fragments) if not fragment.topics]
+    result = []
+    for numbers, topics in cut:
+        files = [fragments[i] for i in sorted(numbers)]
+        whole = set(topics).issuperset(topic for f in files for topic in f.topics)
+        # Parts are sent to workers, which do not need the topics of each file.
+        result.append(Part(dataset.name, tuple(replace(f, topics=()) for f in files), tuple(topics), whole))
+    return result
 
 
 # Rows -------------------------------------------------------------------------------------------------------

@@ -1,12 +1,15 @@
 """Bytes in and out: compressed or not, from standard input, within limits; written completely or not at all."""
 
+import bz2
 import io
 import json
+import lzma
 import os
 import re
 import secrets
 import stat
 import sys
+import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
@@ -68,23 +71,16 @@ def too_large(file: str, limit: int) -> InputError:
     return InputError(Place(file), f"more than {limit} bytes; raise FAIREVALS_MAX_BYTES to allow it")
 
 
-def _decompressor(suffix: str) -> tuple[Callable[[], Any], int]:
-    """What makes decompressors of single streams, and how many bytes to give them at once.
+_DECOMPRESSORS: dict[str, tuple[Callable[[], Any], int]] = {
+    ".gz": (partial(zlib.decompressobj, 31), 1 << 14),
+    ".bz2": (bz2.BZ2Decompressor, _PIECE),
+    ".xz": (partial(lzma.LZMADecompressor, memlimit=_XZ_MEMORY), _PIECE),
+}
+"""What makes decompressors of single streams, and how many bytes to give them at once. Those of bz2 and xz can limit
+their output; for the others the input is kept small."""
 
-    Those of bz2 and xz can limit their output; for the others the input is kept small.
-    """
-    if suffix == ".gz":
-        import zlib
 
-        return partial(zlib.decompressobj, 31), 1 << 14
-    if suffix == ".bz2":
-        from bz2 import BZ2Decompressor
-
-        return BZ2Decompressor, _PIECE
-    if suffix == ".xz":
-        from lzma import LZMADecompressor
-
-        return partial(LZMADecompressor, memlimit=_XZ_MEMORY), _PIECE
+def _zstd() -> tuple[Callable[[], Any], int]:
     try:
         if sys.version_info >= (3, 14):
             from compression.zstd import ZstdDecompressor
@@ -99,7 +95,7 @@ def _decompressor(suffix: str) -> tuple[Callable[[], Any], int]:
 def _decompressed(file: BinaryIO, suffix: str) -> Iterator[bytes]:
     """The decompressed streams of a file. Unlike the readers of the libraries this refuses streams that are cut short
     (zstandard) or ask for gigabytes (xz)."""
-    decompressor, size = _decompressor(suffix)
+    decompressor, size = _DECOMPRESSORS.get(suffix) or _zstd()
     data = file.read(size)
     while data:
         stream = decompressor()

@@ -348,10 +348,9 @@ def _parse(name: str, data: bytes) -> tuple[str, dict[str, Any]]:
                 found = f"the key {escape(keys[-1])!r} a second time"
                 raise InputError(place, found, "every key once") from None
         raise InputError(place, f"not TOML ({escape(str(error).split(' (at ')[0])})") from None
-    except RecursionError:
-        raise InputError(Place(name), "not TOML (nested too deeply)") from None
-    except ValueError as error:  # a whole number of thousands of digits
-        raise InputError(Place(name), f"not TOML ({escape(str(error))})") from None
+    except (RecursionError, ValueError) as error:  # such as a whole number of thousands of digits
+        reason = "nested too deeply" if isinstance(error, RecursionError) else escape(str(error))
+        raise InputError(Place(name), f"not TOML ({reason})") from None
 
 
 def read_task(path: str | os.PathLike[str]) -> Task:
