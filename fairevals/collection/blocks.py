@@ -220,13 +220,11 @@ def _sample_sizes(samples: _Samples, run: Run, qrels: Qrels) -> Ints:
     np.maximum.at(count, samples.topic, samples.sample + 1)
     np.maximum.at(deepest, samples.topic, samples.rank + 1)
     lines = np.bincount(samples.topic, minlength=len(qrels.topics))
-    wasteful = np.flatnonzero(count * deepest > np.maximum(16 * lines, 1 << 24))
-    if wasteful.size:
-        topic = int(wasteful[0])
+    sizes: Ints = count * deepest
+    for topic in np.flatnonzero(sizes > np.maximum(16 * lines, 1 << 24))[:1].tolist():
         many = f"{count[topic]} samples of topic {escape(qrels.topics[topic])!r}"
         excess = f"{many}, one with {deepest[topic]} documents"
         raise InputError(Place(run.source), excess, "samples of similar length")
-    sizes: Ints = count * deepest
     return sizes
 
 

@@ -196,9 +196,5 @@ def _target_of(target: Target) -> Any:
 
 
 def load_attribute(spec: AttributeSpec, qrels: Qrels) -> Attribute:
-    """Read the attribute of a task, with a target for every topic of the qrels.
-
-    It is an error if the task names no memberships file, if that file is invalid, and if a target has the wrong
-    length, a negative number, a sum other than 1, or is missing for a topic.
-    """
+    """Read the attribute of a task, with a target for every topic of the qrels."""
     return Attribute(spec, read_memberships(spec)).bound(qrels)

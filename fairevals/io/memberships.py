@@ -104,9 +104,6 @@ def read_memberships(spec: AttributeSpec) -> MembershipColumns:
     A first line that names the columns `doc` and `group` makes it a long table; anything else is NTCIR's format.
     Rows are normalised to sum to 1. An `InputWarning` reports rows whose sum is further from 1 than rounding
     explains, unless the file is a long table without weights.
-
-    An error with file and line: a row with the wrong number of columns, with a number that is negative or not
-    finite, with nothing above 0, of an unknown group, without document, or of a document that already has a row.
     """
     if spec.memberships is None:
         raise InputError(
@@ -166,12 +163,8 @@ def collect(
     cells: dict[tuple[int, int], float] = {}
     for line, values in rows:
         entry = dict(zip(header, values, strict=True))
-        topic, doc, group, given = (
-            entry.get("topic", ""),
-            entry["doc"],
-            entry["group"],
-            entry.get("weight", 1.0),
-        )
+        doc, group = entry["doc"], entry["group"]
+        topic, given = entry.get("topic", ""), entry.get("weight", 1.0)
         if not doc or (by_topic and not topic):
             raise InputError(Place(name, line), f"an empty {'topic' if doc else 'doc'}", "a name")
         if group not in column:
