@@ -74,7 +74,7 @@ def _view(exposure: Floats, data: Dataset) -> Exposed:
     batch = data.batch(range(len(data)))
     if batch.membership is None:
         raise groups_needed("D_group")
-    return batch.exposed(exposure)
+    return batch.block.exposed(exposure)
 
 
 def random_order(data: Dataset) -> TrainedPolicy:

@@ -31,6 +31,7 @@ from experiments.rewards_points import (
 )
 from fairevals.errors import escape
 from fairevals.training import Dataset, Epoch, Settings, Standardiser, train_policy
+from fairevals.training.models import Model
 
 GAMMAS = (0.25, 0.5, 0.75, 1.0)
 """The paper's choices of γ, the weight of the reward beside the cross entropy."""
@@ -159,14 +160,13 @@ def scored_at_best(job: RewardsJob) -> ScoredPolicy:
 
 def along_epochs(job: RewardsJob) -> list[EpochValue]:
     """Train on a reward, and measure the test topics before training and after every epoch."""
-    test = Standardiser.fit(job.splits["train"]).apply(job.splits["test"])
+    test = job.splits["test"]
+    features = Standardiser.fit(job.splits["train"])(test.features)
     values_seen: list[EpochValue] = []
 
-    def look(epoch: Epoch) -> None:
-        switch = getattr(epoch.scorer, "train", None)
-        if callable(switch):
-            switch(False)  # no dropout; the next epoch turns it on again
-        values = measure_by_topic(epoch.scorer.scores(test.features), test, ALONG)
+    def look(epoch: Epoch, model: Model) -> None:
+        model.train(False)  # no dropout; the next epoch turns it on again
+        values = measure_by_topic(model.scores(features), test, ALONG)
         values_seen.extend(
             EpochValue(job.reward, job.settings.seed, epoch.number, measure, float(each.mean()))
             for measure, each in values.items()

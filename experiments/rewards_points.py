@@ -9,7 +9,7 @@ import numpy as np
 
 from experiments.measuring import measure_rankings
 from fairevals.errors import InputError, Place, UsageError, escape
-from fairevals.statistics import t_interval, t_test, wilcoxon_test
+from fairevals.statistics.inference import t_interval, t_test, wilcoxon_test
 from fairevals.training import Dataset, load_dataset
 from fairevals.typing import Floats
 

@@ -26,10 +26,9 @@ from __future__ import annotations
 
 import math
 import re
-from abc import ABC, abstractmethod
-from collections.abc import Sequence
-from dataclasses import dataclass, fields
-from typing import ClassVar, TypeAlias
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -37,225 +36,118 @@ from numpy.typing import ArrayLike
 from fairevals.typing import Floats
 
 
-@dataclass(frozen=True)
-class Attention(ABC):
-    """Base of the attention models: hashable, and its ``str`` is the text that parses back to it.
+class _Model(NamedTuple):
+    formula: Callable[..., Floats]
+    """The weights of the given ranks, 1..k, and parameters; for `cascade`, without its grades."""
+    defaults: dict[str, float] = {}  # noqa: RUF012 -- never changed
+    monotone_from: int | None = None
 
-    >>> parse_attention(str(Geometric(0.25))) == Geometric(0.25)
+
+_MODELS = {
+    "log2": _Model(lambda k: 1.0 / np.log2(1.0 + k), monotone_from=1),
+    "trecfair": _Model(lambda k: 1.0 / np.log2(np.maximum(k, 2.0)), monotone_from=2),
+    "rbp": _Model(lambda k, p: np.float64(p) ** (k - 1.0), {"p": 0.8}, 1),
+    "reciprocal": _Model(lambda k: 1.0 / k, monotone_from=1),
+    "uniform": _Model(np.ones_like, monotone_from=1),
+    "geometric": _Model(lambda k, p: p * np.float64(1.0 - p) ** (k - 1.0), {"p": 0.5}, 1),
+    "cascade": _Model(lambda k, p, u: np.float64(p) ** (k - 1.0), {"p": 0.8, "u": 0.5}),
+}
+_LIST = "list"
+
+
+@dataclass(frozen=True)
+class Attention:
+    """An attention model: hashable, and its ``str`` is the text that parses back to it.
+
+    ``name`` is that of the table above with its parameters in order, or "list" with the weights themselves.
+
+    >>> parse_attention("geometric(0.25)") == Attention("geometric", (0.25,))
     True
     """
 
-    name: ClassVar[str]
-    looks_at_grades: ClassVar[bool] = False
-    # The rank from which v_k, v_{k+1}, … is completely monotone (a mixture of geometric sequences), None if
-    # that is not known. Exact exposure needs far fewer quadrature nodes for such weights.
-    monotone_from: ClassVar[int | None] = None
+    name: str
+    parameters: tuple[float, ...] = ()
 
     def __post_init__(self) -> None:
-        for field in fields(self):
-            value = getattr(self, field.name)
+        if self.name == _LIST:
+            if not self.parameters:
+                raise ValueError("a list attention needs at least one number")
+            if not all(math.isfinite(number) and number >= 0 for number in self.parameters):
+                got = list(self.parameters)
+                raise ValueError(f"attention weights must be finite and not negative, got {got}")
+            return
+        for name, value in zip(_MODELS[self.name].defaults, self.parameters, strict=True):
             if not 0 <= value <= 1:
-                raise ValueError(f"{self.name}: {field.name} must lie between 0 and 1, got {value}")
+                raise ValueError(f"{self.name}: {name} must lie between 0 and 1, got {value}")
+        if self.name == "geometric" and self.parameters[0] == 0:
+            raise ValueError("geometric(p): p must be above 0, or no rank would be seen")
+
+    @property
+    def looks_at_grades(self) -> bool:
+        """Whether the weight of a rank depends on the grades of the documents above it."""
+        return self.name == "cascade"
+
+    @property
+    def monotone_from(self) -> int | None:
+        """The rank from which v_k, v_{k+1}, … is completely monotone, None if that is not known.
+
+        Such weights are a mixture of geometric sequences; exact exposure needs far fewer quadrature nodes for them.
+        """
+        return None if self.name == _LIST else _MODELS[self.name].monotone_from
 
     def weights(self, k: int) -> Floats:
-        """Weights of ranks 1..k, shape ``(k,)``. Raises ValueError if they depend on grades (`Cascade`)."""
+        """Weights of ranks 1..k, shape ``(k,)``. Raises ValueError if they depend on grades.
+
+        >>> parse_attention("trecfair").weights(4).round(4)
+        array([1.    , 1.    , 0.6309, 0.5   ])
+        """
+        if self.looks_at_grades:
+            raise ValueError(
+                f"the attention {self} depends on the grades of the documents ranked above: "
+                "its weights are known only for a given ranking (weights_given)"
+            )
         if k < 0:
             raise ValueError(f"the number of ranks must not be negative, got {k}")
-        return self._at(np.arange(1, k + 1, dtype=np.float64))
-
-    @abstractmethod
-    def _at(self, ranks: Floats) -> Floats:
-        """Weights of ``ranks``, which are 1..k."""
+        if self.name == _LIST:
+            weights = np.zeros(k)
+            weights[: len(self.parameters)] = self.parameters[:k]
+            return weights
+        return _MODELS[self.name].formula(np.arange(1, k + 1, dtype=np.float64), *self.parameters)
 
     def weights_given(self, grades: ArrayLike) -> Floats:
         """Weights of the ranks of lists whose documents have these grades, shape of ``grades`` (…, k).
 
-        Only `Cascade` depends on the grades; the others repeat ``weights(k)``.
+        Only ``cascade`` depends on the grades; the others repeat ``weights(k)``.
 
-        >>> Reciprocal().weights_given([[2, 0], [0, 1]])
-        array([[1. , 0.5],
-               [1. , 0.5]])
+        >>> parse_attention("cascade(0.9,0.5)").weights_given([0, 1, 0, 2]).round(5)
+        array([1.    , 0.9   , 0.405 , 0.3645])
         """
-        shape = np.shape(grades)
-        return np.broadcast_to(self.weights(shape[-1]), shape).copy()
+        given = np.asarray(grades)
+        if not self.looks_at_grades:
+            return np.broadcast_to(self.weights(given.shape[-1]), given.shape).copy()
+        patience, satisfied = self.parameters
+        stays = np.where(given > 0, 1.0 - satisfied, 1.0)
+        unsatisfied = np.ones_like(stays)
+        np.cumprod(stays[..., :-1], axis=-1, out=unsatisfied[..., 1:])
+        return Attention("rbp", (patience,)).weights(given.shape[-1]) * unsatisfied
 
     def __str__(self) -> str:
-        parameters = ",".join(repr(float(getattr(self, field.name))) for field in fields(self))
-        return f"{self.name}({parameters})" if parameters else self.name
+        if self.name == _LIST:
+            return str(list(self.parameters))
+        return f"{self.name}({','.join(map(repr, self.parameters))})" if self.parameters else self.name
 
 
 AttentionLike: TypeAlias = str | Sequence[float] | Floats | Attention
 
 
-@dataclass(frozen=True)
-class Log2(Attention):
-    """``v_k = 1 / log2(1 + k)``, the discount of DCG (Järvelin & Kekäläinen 2002).
-
-    >>> Log2().weights(3).round(4)
-    array([1.    , 0.6309, 0.5   ])
-    """
-
-    name: ClassVar[str] = "log2"
-    monotone_from: ClassVar[int | None] = 1
-
-    def _at(self, ranks: Floats) -> Floats:
-        return 1.0 / np.log2(1.0 + ranks)
-
-
-@dataclass(frozen=True)
-class TrecFair(Attention):
-    """``v_k = 1 / log2(max(k, 2))``, TREC Fair Ranking's: ranks 1 and 2 weigh the same.
-
-    >>> TrecFair().weights(4).round(4)
-    array([1.    , 1.    , 0.6309, 0.5   ])
-    """
-
-    name: ClassVar[str] = "trecfair"
-    monotone_from: ClassVar[int | None] = 2
-
-    def _at(self, ranks: Floats) -> Floats:
-        return 1.0 / np.log2(np.maximum(ranks, 2.0))
-
-
-@dataclass(frozen=True)
-class Rbp(Attention):
-    """``v_k = p^(k−1)``: a user continues to the next rank with probability ``p`` (Moffat & Zobel 2008).
-
-    The weights are the probabilities of seeing a rank, without rank-biased precision's factor 1 − p.
-
-    >>> Rbp(0.5).weights(3)
-    array([1.  , 0.5 , 0.25])
-    """
-
-    p: float = 0.8
-    name: ClassVar[str] = "rbp"
-    monotone_from: ClassVar[int | None] = 1
-
-    def _at(self, ranks: Floats) -> Floats:
-        return np.float64(self.p) ** (ranks - 1.0)
-
-
-@dataclass(frozen=True)
-class Reciprocal(Attention):
-    """``v_k = 1 / k``.
-
-    >>> Reciprocal().weights(4)
-    array([1.        , 0.5       , 0.33333333, 0.25      ])
-    """
-
-    name: ClassVar[str] = "reciprocal"
-    monotone_from: ClassVar[int | None] = 1
-
-    def _at(self, ranks: Floats) -> Floats:
-        return 1.0 / ranks
-
-
-@dataclass(frozen=True)
-class Uniform(Attention):
-    """``v_k = 1``: with a cutoff, exposure is the probability of being shown at all.
-
-    >>> Uniform().weights(3)
-    array([1., 1., 1.])
-    """
-
-    name: ClassVar[str] = "uniform"
-    monotone_from: ClassVar[int | None] = 1
-
-    def _at(self, ranks: Floats) -> Floats:
-        return np.ones_like(ranks)
-
-
-@dataclass(frozen=True)
-class Geometric(Attention):
-    """``v_k = p (1 − p)^(k−1)``: a user stops at each rank with probability ``p`` (Sapiezynski et al. 2019).
-
-    >>> Geometric(0.5).weights(3)
-    array([0.5  , 0.25 , 0.125])
-    """
-
-    p: float = 0.5
-    name: ClassVar[str] = "geometric"
-    monotone_from: ClassVar[int | None] = 1
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.p == 0:
-            raise ValueError("geometric(p): p must be above 0, or no rank would be seen")
-
-    def _at(self, ranks: Floats) -> Floats:
-        return self.p * np.float64(1.0 - self.p) ** (ranks - 1.0)
-
-
-@dataclass(frozen=True)
-class Cascade(Attention):
-    """``v_k = p^(k−1) Π_{j<k} (1 − u [g_j > 0])``: patience ``p``, and satisfied users stop.
-
-    Each relevant document (grade above 0) satisfies a user with probability ``u`` (Diaz et al. 2020).
-    ``cascade(p,0)`` is ``rbp(p)``.
-
-    >>> Cascade(0.9, 0.5).weights_given([0, 1, 0, 2]).round(5)
-    array([1.    , 0.9   , 0.405 , 0.3645])
-    """
-
-    p: float = 0.8
-    u: float = 0.5
-    name: ClassVar[str] = "cascade"
-    looks_at_grades: ClassVar[bool] = True
-
-    def _at(self, ranks: Floats) -> Floats:
-        raise ValueError(
-            f"the attention {self} depends on the grades of the documents ranked above: "
-            "its weights are known only for a given ranking (weights_given)"
-        )
-
-    def weights_given(self, grades: ArrayLike) -> Floats:
-        """Weights of the ranks of lists whose documents have these grades, shape of ``grades`` (…, k)."""
-        stays = np.where(np.asarray(grades) > 0, 1.0 - self.u, 1.0)
-        unsatisfied = np.ones_like(stays)
-        np.cumprod(stays[..., :-1], axis=-1, out=unsatisfied[..., 1:])
-        return Rbp(self.p).weights(stays.shape[-1]) * unsatisfied
-
-
-@dataclass(frozen=True)
-class Weights(Attention):
-    """The given numbers as the weights of ranks 1, 2, …; 0 beyond their end.
-
-    >>> Weights((1.0, 0.5)).weights(4)
-    array([1. , 0.5, 0. , 0. ])
-    """
-
-    numbers: tuple[float, ...]
-    name: ClassVar[str] = "list"
-
-    def __post_init__(self) -> None:
-        if not self.numbers:
-            raise ValueError("a list attention needs at least one number")
-        if not all(math.isfinite(number) and number >= 0 for number in self.numbers):
-            raise ValueError(f"attention weights must be finite and not negative, got {list(self.numbers)}")
-
-    def _at(self, ranks: Floats) -> Floats:
-        weights = np.zeros_like(ranks)
-        given = self.numbers[: len(ranks)]
-        weights[: len(given)] = given
-        return weights
-
-    def __str__(self) -> str:
-        return str([float(number) for number in self.numbers])
-
-
-_MODELS: dict[str, type[Attention]] = {
-    model.name: model for model in (Log2, TrecFair, Rbp, Reciprocal, Uniform, Geometric, Cascade)
-}
-
-
 def parse_attention(attention: AttentionLike) -> Attention:
     """The attention model for its text, for a sequence of numbers, or for a model (returned unchanged).
 
-    Parameters can be given by position or by name; their defaults are those of the model's class. Anything
-    else raises a ValueError.
+    Parameters can be given by position or by name; by default ``p`` is 0.8 (``geometric``: 0.5) and ``u`` 0.5.
+    Anything else raises a ValueError.
 
-    >>> parse_attention("cascade(0.9, u=0.3)")
-    Cascade(p=0.9, u=0.3)
+    >>> str(parse_attention("cascade(u=0.3)"))
+    'cascade(0.8,0.3)'
     >>> parse_attention("dcg")
     Traceback (most recent call last):
         ...
@@ -264,32 +156,29 @@ geometric(p), cascade(p,u), or a list of numbers
     """
     if isinstance(attention, Attention):
         return attention
-    if isinstance(attention, str):
-        return _parse_text(attention)
-    try:
-        return Weights(tuple(float(number) for number in attention))
-    except TypeError:
-        raise ValueError(f"unknown attention {attention!r}: known are {_known()}") from None
-
-
-def _parse_text(text: str) -> Attention:
-    stripped = text.strip()
+    known = ", ".join(map(_signature, _MODELS)) + ", or a list of numbers"
+    if not isinstance(attention, str):
+        try:
+            return Attention(_LIST, tuple(float(number) for number in attention))
+        except TypeError:
+            raise ValueError(f"unknown attention {attention!r}: known are {known}") from None
+    stripped = attention.strip()
     if stripped.startswith("[") and stripped.endswith("]"):
-        return Weights(tuple(_number(text, part) for part in _parts(stripped[1:-1])))
+        return Attention(_LIST, tuple(_number(attention, part) for part in _parts(stripped[1:-1])))
     match = re.fullmatch(r"(\w+)\s*(?:\((.*)\))?", stripped)
-    model = _MODELS.get(match[1]) if match else None
-    if match is None or model is None:
-        raise ValueError(f"unknown attention {text!r}: known are {_known()}")
-    names = [field.name for field in fields(model)]
+    if match is None or match[1] not in _MODELS:
+        raise ValueError(f"unknown attention {attention!r}: known are {known}")
+    defaults = _MODELS[match[1]].defaults
+    names = list(defaults)
     parameters: dict[str, float] = {}
     for position, part in enumerate(_parts(match[2] or "")):
         name, equals, value = part.rpartition("=")
-        name = name.strip() if equals else (names[position] if position < len(names) else "")
+        name = name.strip() if equals else "".join(names[position : position + 1])
         if name not in names or name in parameters:
-            expected = _signature(model)
-            raise ValueError(f"attention {text!r} has a wrong parameter {part!r}: expected {expected}")
-        parameters[name] = _number(text, value)
-    return model(**parameters)
+            expected = _signature(match[1])
+            raise ValueError(f"attention {attention!r} has a wrong parameter {part!r}: expected {expected}")
+        parameters[name] = _number(attention, value)
+    return Attention(match[1], tuple({**defaults, **parameters}.values()))
 
 
 def _parts(text: str) -> list[str]:
@@ -303,10 +192,6 @@ def _number(text: str, value: str) -> float:
         raise ValueError(f"attention {text!r} has {value.strip()!r} where a number is expected") from None
 
 
-def _signature(model: type[Attention]) -> str:
-    names = ",".join(field.name for field in fields(model))
-    return f"{model.name}({names})" if names else model.name
-
-
-def _known() -> str:
-    return ", ".join(_signature(model) for model in _MODELS.values()) + ", or a list of numbers"
+def _signature(name: str) -> str:
+    names = ",".join(_MODELS[name].defaults)
+    return f"{name}({names})" if names else name

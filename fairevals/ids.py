@@ -66,18 +66,19 @@ class Ids:
     def of(cls, texts: Iterable[str]) -> Ids:
         """A column from Python strings."""
         parts = [text.encode() for text in texts]
-        length = np.fromiter(map(len, parts), dtype=np.int64, count=len(parts))
-        return cls(padded_buffer(b"".join(parts)), PAD_FRONT + np.cumsum(length) - length, length)
+        return cls._in_a_row(b"".join(parts), np.array([len(part) for part in parts], dtype=np.int64))
+
+    @classmethod
+    def _in_a_row(cls, data: bytes, length: Ints) -> Ids:
+        return cls(padded_buffer(data), PAD_FRONT + np.cumsum(length) - length, length)
 
     @classmethod
     def concatenate(cls, columns: Sequence[Ids]) -> Ids:
         """The columns one after the other."""
         if len(columns) == 1:
             return columns[0]
-        compact = [column.compact() for column in columns]
-        length = np.concatenate([column.length for column in compact]) if compact else np.zeros(0, np.int64)
-        data = b"".join(column.buffer[PAD_FRONT:-PAD_BACK].tobytes() for column in compact)
-        return cls(padded_buffer(data), PAD_FRONT + np.cumsum(length) - length, length)
+        lengths = [np.zeros(0, dtype=np.int64), *(column.length for column in columns)]
+        return cls._in_a_row(b"".join(column._joined() for column in columns), np.concatenate(lengths))
 
     def __len__(self) -> int:
         return self.start.size
@@ -88,10 +89,13 @@ class Ids:
 
     def compact(self) -> Ids:
         """The same column in its own buffer, which contains nothing else."""
-        ends = np.cumsum(self.length)
-        total = int(ends[-1]) if len(self) else 0
-        source = np.repeat(self.start - (ends - self.length), self.length) + np.arange(total)
-        return Ids(padded_buffer(self.buffer[source].tobytes()), PAD_FRONT + ends - self.length, self.length)
+        return Ids._in_a_row(self._joined(), self.length)
+
+    def _joined(self) -> bytes:
+        shift = self.start - (np.cumsum(self.length) - self.length)
+        source = np.repeat(shift, self.length) + np.arange(self.length.sum())
+        joined: bytes = self.buffer[source].tobytes()
+        return joined
 
     def text(self, row: int) -> str:
         """One id as a string."""
@@ -197,28 +201,23 @@ class Index:
         hashes = keys(docs, topic)
         self._order = np.argsort(hashes, kind="stable")
         self._sorted = hashes[self._order]
-        # The largest number of rows with one hash: 1 unless hashes collide or an id occurs twice.
-        self._max_shared = 1
-        ties = np.flatnonzero(self._sorted[1:] == self._sorted[:-1])
-        if ties.size:
-            stretches = np.flatnonzero(np.diff(ties, prepend=-2) != 1)
-            self._max_shared += int(np.diff(stretches, append=ties.size).max())
 
     def find(self, topic: Ints, docs: Ids) -> Ints:
         """The first row with each (topic, document), −1 where there is none."""
         wanted = keys(docs, topic)
-        first = np.searchsorted(self._sorted, wanted)
+        place = np.searchsorted(self._sorted, wanted)
         rows = np.full(len(docs), -1, dtype=np.int64)
-        for step in range(self._max_shared):
-            pending = np.flatnonzero((rows < 0) & (first + step < self._sorted.size))
-            if not pending.size:  # many copies of an id, and the first of each is found
-                break
-            pending = pending[self._sorted[first[pending] + step] == wanted[pending]]
-            candidates = self._order[first[pending] + step]
+        pending = np.arange(len(docs))
+        while pending.size:  # more than once only where hashes collide
+            pending = pending[place[pending] < self._sorted.size]
+            pending = pending[self._sorted[place[pending]] == wanted[pending]]
+            candidates = self._order[place[pending]]
             equal = (self.topic[candidates] == topic[pending]) & self.docs.equals(candidates, docs, pending)
             rows[pending[equal]] = candidates[equal]
+            pending = pending[~equal]
+            place[pending] += 1
         return rows
 
     def duplicates(self) -> Ints:
-        """Rows with the same (topic, document) as an earlier row."""
+        """Rows, ascending, with the same (topic, document) as an earlier row."""
         return np.flatnonzero(self.find(self.topic, self.docs) != np.arange(len(self.docs)))

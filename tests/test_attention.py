@@ -5,26 +5,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fairevals.attention import (
-    Attention,
-    Cascade,
-    Geometric,
-    Log2,
-    Rbp,
-    Reciprocal,
-    TrecFair,
-    Uniform,
-    Weights,
-    parse_attention,
-)
+from fairevals.attention import Attention, parse_attention
 
 SHARES = st.floats(0, 1)
 MODELS = st.one_of(
-    st.sampled_from([Log2(), TrecFair(), Reciprocal(), Uniform()]),
-    SHARES.map(Rbp),
-    st.floats(0.001, 1).map(Geometric),
-    st.builds(Cascade, SHARES, SHARES),
-    st.lists(st.floats(0, 1e6), min_size=1, max_size=5).map(lambda numbers: Weights(tuple(numbers))),
+    st.sampled_from(["log2", "trecfair", "reciprocal", "uniform"]).map(Attention),
+    SHARES.map(lambda p: Attention("rbp", (p,))),
+    st.floats(0.001, 1).map(lambda p: Attention("geometric", (p,))),
+    st.tuples(SHARES, SHARES).map(lambda both: Attention("cascade", both)),
+    st.lists(st.floats(0, 1e6), min_size=1, max_size=5).map(parse_attention),
 )
 
 
@@ -61,16 +50,9 @@ def test_text_parses_back(model):
 
 def test_every_form_gives_the_same_model():
     for forms in (
-        [
-            "[1, 0.5]",
-            [1, 0.5],
-            (1.0, 0.5),
-            np.array([1, 0.5]),
-            Weights((np.float64(1), 0.5)),
-            Weights((1, 0.5)),
-        ],
-        ["rbp(0.9)", "rbp(p=0.9)", Rbp(0.9), Rbp(np.float64(0.9))],
-        ["log2", " log2 ", "log2()", Log2()],
+        ["[1, 0.5]", [1, 0.5], (1.0, 0.5), np.array([1, 0.5]), (np.float64(1), 0.5)],
+        ["rbp(0.9)", "rbp(p=0.9)", Attention("rbp", (0.9,))],
+        ["log2", " log2 ", "log2()", Attention("log2")],
     ):
         assert len({parse_attention(form) for form in forms}) == 1
         assert len({str(parse_attention(form)) for form in forms}) == 1
@@ -88,13 +70,14 @@ def test_weights_of_fewer_ranks_are_a_prefix(model, k, fewer):
 
 def test_cascade_stops_after_relevant_documents():
     grades = np.array([[0, 2, 0, 1, 0], [-1, 0, 0, 0, 0]])
-    got = Cascade(0.9, 0.25).weights_given(grades)
+    got = parse_attention("cascade(0.9,0.25)").weights_given(grades)
     above = np.array([[0, 0, 1, 1, 2], [0, 0, 0, 0, 0]])
     np.testing.assert_allclose(got, 0.9 ** np.arange(5) * 0.75**above)
-    np.testing.assert_allclose(Cascade(0.7, 0).weights_given(grades)[0], Rbp(0.7).weights(5))
-    assert Cascade(0.5, 1).weights_given([1.0]).tolist() == [1.0]
+    never_satisfied = parse_attention("cascade(0.7,0)").weights_given(grades)
+    np.testing.assert_allclose(never_satisfied, np.tile(0.7 ** np.arange(5), (2, 1)))
+    assert parse_attention("cascade(0.5,1)").weights_given([1.0]).tolist() == [1.0]
     with pytest.raises(ValueError, match="grades"):
-        Cascade().weights(3)
+        parse_attention("cascade").weights(3)
 
 
 @settings(max_examples=20)
@@ -102,8 +85,10 @@ def test_cascade_stops_after_relevant_documents():
 def test_monotone_from_is_true_of_the_weights(count):
     # Complete monotonicity: all differences of order r have the sign (−1)^r. The step of the exact quadrature
     # relies on it. Differences of low order are enough to catch a wrong claim, and stay clear of rounding.
-    for model in (Log2(), TrecFair(), Rbp(0.9), Reciprocal(), Uniform(), Geometric(0.3)):
-        weights = model.weights(count + 8)[(model.monotone_from or 1) - 1 :]
+    for text in ("log2", "trecfair", "rbp(0.9)", "reciprocal", "uniform", "geometric(0.3)"):
+        model = parse_attention(text)
+        assert model.monotone_from is not None
+        weights = model.weights(count + 8)[model.monotone_from - 1 :]
         for order in range(6):
             assert np.all((-1) ** order * np.diff(weights, order) >= -1e-13)
 
@@ -138,5 +123,7 @@ def test_wrong_models_are_errors_with_a_reason(wrong, message):
 
 def test_the_number_of_ranks_is_checked():
     with pytest.raises(ValueError, match="negative"):
-        Log2().weights(-1)
-    assert not Attention.looks_at_grades
+        Attention("log2").weights(-1)
+    assert [name for name in ("log2", "rbp", "cascade") if parse_attention(name).looks_at_grades] == [
+        "cascade"
+    ]

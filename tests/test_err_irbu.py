@@ -11,8 +11,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import fairevals as fe
-from fairevals.measures.err import expected_reciprocal_rank, stop_probabilities
-from fairevals.measures.irbu import intentwise_rank_biased_utility
+from fairevals.measures.err import (
+    expected_reciprocal_rank,
+    intentwise_rank_biased_utility,
+    stop_probabilities,
+)
 
 
 def slowly(grades, max_grade, worth):

@@ -10,11 +10,9 @@ from fairevals.collection import AttributeView, Ranked
 from fairevals.errors import UsageError
 from fairevals.measures.base import HIGHER, split_name
 from fairevals.measures.divergences import DIVERGENCES, normalised_match_distance
-from fairevals.measures.err import ERR, stop_probabilities
-from fairevals.measures.gf import GF, group_fairness, mean_membership_along_ranks
-from fairevals.measures.gfr import GFR, weighted_mean
+from fairevals.measures.err import ERR, IRBU, stop_probabilities
+from fairevals.measures.gf import GF, GFR, group_fairness, mean_membership_along_ranks, weighted_mean
 from fairevals.measures.index import measure_class
-from fairevals.measures.irbu import IRBU
 
 UNIFORM = np.full(4, 0.25)
 
@@ -102,7 +100,7 @@ def slow_gf(grades, max_grade, membership, target, name, cutoff):
                 continue
             mean = [sum(column) / len(rows) for column in zip(*rows, strict=True)]
             total += weight * (1 - slow_divergence(name, mean, target))
-    return total / (1 - unknown) if rows or not unknown else nan
+    return total / (1 - unknown) if rows else nan
 
 
 def slow_gfr(ranked, index, util, phi, div, cutoff):
@@ -225,11 +223,12 @@ def test_users_who_stop_before_anything_is_known_are_left_out():
     assert float(GF(attr="A").of_ranking(ranked)) == pytest.approx(first / 4 + 9 / 16)
 
 
-def test_undefined_only_where_users_stop_and_nothing_is_known():
+def test_undefined_where_nothing_known_is_ever_seen():
     rows = [[0, 0], [0, 0], [0, 1]]
     assert isnan(GF(attr="A", cutoff=2).of_ranking(view([1, 1, 2], {"A": attribute(rows)})))
     assert isnan(GFR(cutoff=2).of_ranking(view([1, 1, 2], {"A": attribute(rows)})))
-    assert GF(attr="A", cutoff=2).of_ranking(view([0, 0, 2], {"A": attribute(rows)})) == 0
+    assert isnan(GF(attr="A", cutoff=2).of_ranking(view([0, 0, 2], {"A": attribute(rows)})))
+    assert GF(attr="A", cutoff=3).of_ranking(view([0, 0, 0], {"A": attribute(rows)})) == 0
     # Of no weight, or not applying: it does not spoil the mean of the others.
     for without in ({"weight": 0.0}, {"applies": False}):
         ranked = view([1, 1, 2], {"A": attribute(rows, **without)})
@@ -238,7 +237,7 @@ def test_undefined_only_where_users_stop_and_nothing_is_known():
 
 def test_without_relevant_documents_it_is_zero_not_fair():
     ranked = view(
-        [[0, 0], [0, 0]], {"A": attribute([[[1, 0], [0, 1]], [[0, 0], [0, 0]]], [[0.5, 0.5]] * 2, [True] * 2)}
+        [[0, 0], [0, 0]], {"A": attribute([[[1, 0], [0, 1]], [[0, 1], [0, 0]]], [[0.5, 0.5]] * 2, [True] * 2)}
     )
     for measure in (GF(attr="A"), GFR(util="ERR"), GFR(util="iRBU")):
         assert measure.of_ranking(ranked).tolist() == [0, 0]

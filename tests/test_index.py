@@ -70,3 +70,19 @@ def test_names_of_ir_measures_work_and_aliases_mean_ours():
     assert str(parse_measure("AP(rel=2)@100")) == "AP(rel=2)@100"
     assert str(parse_measure("nDCG(judged_only=True)@10")) == "nDCG(judged_only=True)@10"
     assert parse_measure("NDCG@10") == parse_measure("nDCG@10")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "nDCG(dcg='exp-log2')@10",
+        "GF(attr='HINDEX',div='NMD')@20",
+        "GFR(util='iRBU')@20",
+        "D_group(attr='SEX',pairs='max')",
+        "IAA(attention='rbp(0.8)')@10",
+        "FAIR(attr='SEX',protected='f',alpha=0.1)@20",
+    ],
+)
+def test_a_name_is_printed_as_it_was_given_without_defaults(text):
+    assert str(parse_measure(text)) == text
+    assert str(parse_measure(text.replace("GFR(", "GFR(phi=0.99,"))) == text

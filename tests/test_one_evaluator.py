@@ -83,6 +83,71 @@ class TestSilence:
         assert scores.incomplete.tolist() == [[False], [True]]
 
 
+class TestCheating:
+    """Ways to gain by silence or sabotage that an attacker found."""
+
+    def test_a_missing_topic_makes_nobody_else_incomplete(self):
+        """No document of t2 has a membership: GF is undefined there for all, whatever a silent run gets."""
+        qrels = {"t1": {"a": 2, "b": 1}, "t2": {"u": 2, "v": 1}}
+        groups = {"G": fe.Attribute.of("G", {"a": "x", "b": "y"}, unmapped="skip")}
+        collection = load_collection(None, qrels, groups)
+        honest, silent = run_of({"t1": "ab", "t2": "uv"}), run_of({"t1": "ba"})
+        runs = fe.collection.inputs.list_runs({"honest": honest, "silent": silent})
+        scores = score(runs, collection, Plan.of(collection, ["GF(attr='G')", "GFR"]))
+        assert not scores.incomplete[0].any()
+        assert scores.values[1, :, 1].tolist() == [0.0, 0.0]
+        assert [scores.runs[r] for r in ranking_of_runs(scores)] == ["honest", "silent"]
+
+    def test_a_value_that_the_judgements_do_not_allow_makes_nobody_incomplete(self):
+        """`junk` is not judged, but has a membership: only the run that shows it has an AWRF on t2."""
+        qrels = {"t1": {"a": 2, "b": 1}, "t2": {"u": 2, "v": 1}}
+        groups = {"G": fe.Attribute.of("G", {"a": "x", "b": "y", "junk": "x"}, unmapped="skip")}
+        collection = load_collection(None, qrels, groups)
+        honest = run_of({"t1": "ab", "t2": "uv"})
+        runs = fe.collection.inputs.list_runs({"honest": honest, "junk": {**honest, "t2": {"junk": 1.0}}})
+        scores = score(runs, collection, Plan.of(collection, ["AWRF(attr='G')"]))
+        assert scores.incomplete.tolist() == [[False], [False]]
+
+    @pytest.mark.parametrize("measure", ["D_group(attr='G')", "D_ind", "D_cross"])
+    def test_to_show_nobody_is_not_fair(self, measure):
+        junk = {topic: {"junk": 1.0} for topic in QRELS}
+        scores = scores_of({"full": FULL, "junk": junk}, [measure])
+        assert np.isnan(scores.values[1]).all()
+        assert scores.incomplete.tolist() == [[False], [True]]
+        assert any("junk: none of its documents is judged" in note for note in scores.notes)
+
+    def test_opposite_extremes_do_not_cancel(self):
+        """DP is +x on one topic and −x on the other: the mean is 0, the mean distance from 0 is x."""
+        qrels = {t: dict.fromkeys("abcd", 1) for t in ("t1", "t2")}
+        collection = load_collection(None, qrels, {"G": attribute()})
+        extreme, mild = run_of({"t1": "acbd", "t2": "bdac"}), run_of({"t1": "abdc", "t2": "abdc"})
+        runs = fe.collection.inputs.list_runs({"extreme": extreme, "mild": mild})
+        scores = score(runs, collection, Plan.of(collection, ["DP(attr='G',protected='x')"]))
+        assert abs(scores.mean(0, 0).value) < 1e-12 < abs(scores.mean(1, 0).value)
+        assert scores.cost(0, 0) == pytest.approx(np.abs(scores.values[0, 0]).mean())
+        assert [scores.runs[r] for r in ranking_of_runs(scores)] == ["mild", "extreme"]
+        assert leaderboard(scores).marked == {(0, 1)}
+
+    def test_padding_that_takes_attention_is_remarked_for_every_measure_of_exposure(self):
+        padded = {t: docs | {f"junk{i}": -100.0 - i for i in range(50)} for t, docs in FULL.items()}
+        for measure in ("AWRF(attr='G')", "EE_R", "M1(attr='G')"):
+            notes = scores_of({"padded": padded}, [measure]).notes
+            assert any("of the attention goes to unjudged documents" in note for note in notes)
+
+    def test_of_incomplete_runs_those_that_lack_more_come_later(self):
+        qrels = {f"t{i}": {"a": 2, "b": 1} for i in range(4)}
+        collection = load_collection(None, qrels, {"G": attribute()})
+        unfair, fair = {"a": 9.0, "b": 1.0}, {"b": 2.0, "a": 1.0}
+        runs = {
+            "full": dict.fromkeys(qrels, unfair),
+            "lacks1": dict.fromkeys(list(qrels)[1:], unfair),
+            "lacks3": {"t3": fair},
+        }
+        listed = fe.collection.inputs.list_runs(runs)
+        scores = score(listed, collection, Plan.of(collection, ["D_group(attr='G')"]))
+        assert [scores.runs[r] for r in ranking_of_runs(scores)] == ["full", "lacks1", "lacks3"]
+
+
 # --- Candidates ---
 
 

@@ -410,6 +410,7 @@ def test_shapes_and_empty_topics():
     assert np.all(policy.exposure(method="mc").value[1] == 0)
     assert policy.rank_probabilities(5).shape == (2, 2, 5)
     assert PlackettLuce(np.empty(0)).exposure().value.shape == (0,)
+    assert PlackettLuce(np.empty(0)).rank_probabilities().shape == (0, 0)
     assert PlackettLuce(np.empty((0, 3))).exposure().value.shape == (0, 3)
     assert PlackettLuce(np.empty((0, 3))).sample(4).shape == (0, 4, 3)
     assert np.all(PlackettLuce([1.0, 2.0]).exposure([0.0]).value == 0)

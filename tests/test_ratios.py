@@ -10,8 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fairevals.errors import UsageError
-from fairevals.measures.base import near
-from fairevals.measures.merit import MERITS, merit
+from fairevals.measures.base import MERITS, merit, near
 from fairevals.measures.ratios import DP, EUR, RUR
 
 ALL = [DP, EUR, RUR]
@@ -97,7 +96,7 @@ def test_batches_and_padding_change_nothing(kind):
 def test_declarations():
     for kind in ALL:
         assert kind.direction == near(0.0)
-        assert kind.direction.better(0.1, -0.2)
+        assert kind.direction.cost(0.1) < kind.direction.cost(-0.2)
         with pytest.raises(UsageError):
             kind(attr="A")
         with pytest.raises(UsageError, match="no group 'z' to protect"):

@@ -34,7 +34,7 @@ from fairevals.report.page import page_data
 from fairevals.report.style import data_uri, labels
 from fairevals.report.training import read_summaries
 from fairevals.report.write import REPORT, write_report
-from fairevals.statistics import pair
+from fairevals.statistics.pairing import pair
 
 TOP = Path(__file__).resolve().parent.parent
 
@@ -337,8 +337,8 @@ def write_summary(folder: Path) -> None:
                 row(*at, d_group, 0.02 / (1 + lam))
         row("ridge-seed0", "ridge", 0, 0, split, ndcg, 0.85)
         row("ridge-seed0", "ridge", 0, 0, split, d_group, "")
-        row("<img/src=x>", "mine", 0, 0, split, ndcg, 0.8)
-        row("<img/src=x>", "mine", 0, 0, split, d_group, 0.01)
+        row("mine-seed0", "<img/src=x>", 0, 0, split, ndcg, 0.8)
+        row("mine-seed0", "<img/src=x>", 0, 0, split, d_group, 0.01)
     (folder / "summary.csv").write_text(SUMMARY_HEAD + "".join(lines))
 
 
@@ -361,7 +361,7 @@ def test_a_summary_is_averaged_over_seeds(tmp_path):
     write_summary(tmp_path / "trained")
     summary = read_summaries([tmp_path / "trained"])
     assert summary.utility == "nDCG(dcg='exp-log2')" and summary.disparity == "D_group(attr='group')"
-    assert summary.splits == ("train", "valid", "test") and summary.shown_splits == ("train", "test")
+    assert summary.shown_splits == ["train", "test"]
     assert summary.swept == ("fair-pg-rank",)
     first = summary.of("fair-pg-rank", "test", summary.utility)[0]
     assert (first.lam, first.seeds) == (0, 3)
@@ -372,7 +372,7 @@ def test_a_summary_is_averaged_over_seeds(tmp_path):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("a,b\n", "summary.csv:1: columns a, b; expected a header with policy, lambda, seed"),
+        ("a,b\n", "summary.csv:1: columns a, b; expected a header with policy, method, lambda"),
         (SUMMARY_HEAD + "p,m,0,0,test,ERR,much,\n", "summary.csv:2: 'much'; expected a finite number"),
         (SUMMARY_HEAD + "p,m,0,0,test,ERR,inf,\n", "summary.csv:2"),
         (SUMMARY_HEAD + "p,m,0,0\n", "summary.csv:2: 4 columns: 'p,m,0,0'; expected 8 (policy, method"),
@@ -541,7 +541,7 @@ def test_drivers_and_tipping():
     scores = Scores(
         ("a", "b"), (parse_measure("nDCG@10"),), ("1", "2", "3"), values, np.full(values.shape, np.nan)
     )
-    paired = pair(scores, 0, "b", "a")
+    paired = pair(scores, 0, 1, 0)
     first, second = drivers(paired)
     assert (first["topic"], second["topic"]) == ("2", "1")
     assert first["gain"] == pytest.approx(0.5) and first["without"] == pytest.approx(-0.05)

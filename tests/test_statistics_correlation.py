@@ -12,10 +12,7 @@ from hypothesis.extra import numpy as hnp
 from scipy import stats as scipy_stats
 from statistics_cases import DOWN, UP, ZERO, make_scores
 
-from fairevals.statistics import (
-    rank_correlations,
-)
-from fairevals.statistics.correlation import tau_matrix
+from fairevals.statistics.correlation import rank_correlations, tau_matrix
 
 
 def tau_b(a, b) -> float:

@@ -11,17 +11,11 @@ from scipy.special import ndtr, ndtri
 from statistics_cases import DOWN, NONE, UP, make_scores
 from statsmodels.stats.weightstats import DescrStatsW
 
-from fairevals.statistics import (
-    bootstrap_interval,
-    bootstrap_test,
-    mean_interval,
-    pair,
-    pairing,
-    rank_correlations,
-    spread_of,
-    t_interval,
-    tukey_hsd,
-)
+from fairevals.statistics import pairing
+from fairevals.statistics.correlation import rank_correlations
+from fairevals.statistics.inference import bootstrap_interval, bootstrap_test, mean_interval, t_interval
+from fairevals.statistics.pairing import pair, spread_of
+from fairevals.statistics.tukey import tukey_hsd
 
 
 @pytest.mark.parametrize("level", [0.5, 0.9, 0.95, 0.99])
@@ -72,7 +66,7 @@ def test_a_bootstrap_of_two_topics_stays_between_them():
 
 def test_mean_interval_is_for_the_mean_of_the_leaderboard():
     scores = make_scores([[[0.1, np.nan, 0.5, 0.3]]])
-    interval, spread = mean_interval(scores, "a", str(UP))
+    interval, spread = mean_interval(scores, 0, 0)
     assert interval.low < scores.mean(0, 0).value < interval.high
     assert interval == t_interval(np.array([0.1, 0.5, 0.3]))
     assert spread.total == pytest.approx(0.2 / math.sqrt(3))
@@ -128,7 +122,7 @@ def test_the_parts_of_the_standard_error():
 def test_sampling_error_of_a_difference_has_that_of_both_runs():
     values = np.array([[[0.1, 0.5, 0.3, 0.9]], [[0.2, 0.1, 0.4, 0.3]]])
     se = np.array([[[0.03, 0.03, 0.03, 0.03]], [[np.nan, np.nan, 0.04, 0.04]]])
-    result = pair(make_scores(values, se=se), 0, "a", "b").spread
+    result = pair(make_scores(values, se=se), 0, 0, 1).spread
     assert result.sampling == pytest.approx(math.sqrt(4 * 0.03**2 + 2 * 0.04**2) / 4)
     assert mean_interval(make_scores(values, se=se), 0, 0)[1].sampling == pytest.approx(
         make_scores(values, se=se).mean(0, 0).se

@@ -16,12 +16,7 @@ from statsmodels.stats.multitest import multipletests
 from statsmodels.stats.weightstats import DescrStatsW
 
 from fairevals.errors import UsageError
-from fairevals.statistics import (
-    bootstrap_test,
-    correct,
-    t_test,
-    wilcoxon_test,
-)
+from fairevals.statistics.inference import bootstrap_test, correct, t_test, wilcoxon_test
 
 
 def bounds(trials: int, rate: float = 0.05) -> tuple[float, float]:

@@ -134,7 +134,16 @@ def test_early_stopping_returns_the_best():
     qualities = [0.1, 0.3, 0.7, 0.5, 0.6, 0.65, 0.9]
     scripted = Scripted(qualities)
     seen = []
-    fitted = fit(scripted, scripted, data, data, epochs=6, batch=0, patience=3, on_epoch=seen.append)
+    fitted = fit(
+        scripted,
+        scripted,
+        data,
+        data,
+        epochs=6,
+        batch=0,
+        patience=3,
+        on_epoch=lambda epoch, _: seen.append(epoch),
+    )
     assert fitted.scorer.steps == 2
     assert [valid for _, _, valid, _ in fitted.curve] == qualities[
         :6
@@ -490,6 +499,20 @@ def npy(array):
 def test_hostile_arrays_are_refused_and_never_executed(tmp_path, content):
     saved(tmp_path)
     rewrite(tmp_path / "model.npz", "model.theta.npy", content)
+    with pytest.raises(InputError, match=r"model.npz"):
+        load_policy(tmp_path)
+
+
+def test_a_damaged_archive_is_refused(tmp_path):
+    saved(tmp_path)
+    with zipfile.ZipFile(tmp_path / "model.npz", "w", zipfile.ZIP_DEFLATED) as archive:
+        for name in ("model.theta", "model.b", "standardiser.mean", "standardiser.scale"):
+            archive.writestr(f"{name}.npy", npy(np.zeros(() if name == "model.b" else 3)))
+    assert load_policy(tmp_path).model.features == 3
+    content = bytearray((tmp_path / "model.npz").read_bytes())
+    start = 30 + len("model.theta.npy")
+    content[start : start + 40] = b"\xff" * 40
+    (tmp_path / "model.npz").write_bytes(content)
     with pytest.raises(InputError, match=r"model.npz"):
         load_policy(tmp_path)
 

@@ -32,8 +32,7 @@ def run(args: argparse.Namespace) -> int:
     from fairevals.errors import UsageError, escape
     from fairevals.evaluation.exposures import ExposureQuery, document_exposures, group_exposures
     from fairevals.io.out import Table
-    from fairevals.measures.merit import MERITS
-    from fairevals.report import figures
+    from fairevals.measures.base import MERITS
 
     if args.merit not in MERITS:
         raise UsageError(f"--merit {escape(args.merit)}: expected one of {', '.join(MERITS)}")
@@ -50,7 +49,9 @@ def run(args: argparse.Namespace) -> int:
         docs = [row for row in document_exposures(args.run_file, collection, query) if row.topic in topics]
         table = Table(("topic", "doc", "exposure", "se", "merit", "target"), tuple(map(astuple, docs)))
         if args.figure:
-            figure = figures.exposure_against_merit(docs, name, attention)
+            from fairevals.report.figures import exposure_against_merit
+
+            figure = exposure_against_merit(docs, name, attention)
     else:
         if not args.topic:
             topics.add("all")
@@ -59,7 +60,9 @@ def run(args: argparse.Namespace) -> int:
         columns = ("topic", "attribute", "group", "exposure", "se", "share", "target", "merit")
         table = Table(columns, tuple(map(astuple, groups)))
         if args.figure:
-            figure = figures.group_share_against_target(groups, name)
+            from fairevals.report.figures import group_share_against_target
+
+            figure = group_share_against_target(groups, name)
     common.emit_table(table, args)
     if figure is not None:
         from fairevals.report.style import save

@@ -11,48 +11,35 @@ EXAMPLE = "  fairevals predict policies/fair-pg-rank-lambda1-seed0 --data new.le
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """Declare the options."""
     from fairevals.cli.train import add_groups
 
-    parser.add_argument(
-        "model", metavar="MODEL", help="the folder of a policy, as `fairevals train` wrote it"
-    )
-    parser.add_argument(
-        "--data", required=True, metavar="F", help="LETOR / SVMlight data (- for standard input)"
-    )
-    parser.add_argument(
-        "-o", "--output", default="-", metavar="RUN", help="the run file (default: standard output)"
-    )
-    parser.add_argument(
-        "--samples",
-        type=whole(1),
-        metavar="N",
-        help="write N sampled rankings per topic instead of log-weights (default for lp: 100)",
-    )
-    parser.add_argument("--tag", metavar="TAG", help="tag of the run (default: the policy's name)")
+    add = parser.add_argument
+    add("model", metavar="MODEL", help="the folder of a policy, as `fairevals train` wrote it")
+    add("--data", required=True, metavar="F", help="LETOR / SVMlight data (- for standard input)")
+    add("-o", "--output", default="-", metavar="RUN", help="the run file (default: standard output)")
+    text = "write N sampled rankings per topic instead of log-weights (default for lp: 100)"
+    add("--samples", type=whole(1), metavar="N", help=text)
+    add("--tag", metavar="TAG", help="tag of the run (default: the policy's name)")
     add_groups(parser)
 
 
 def run(args: argparse.Namespace) -> int:
-    """Load the policy, predict, and write the run."""
     import sys
     import warnings
+    from contextlib import nullcontext
     from pathlib import Path
 
     from fairevals.cli.train import with_groups
     from fairevals.errors import InputWarning, UsageError, escape
     from fairevals.io.streams import written
-    from fairevals.training import load_dataset, load_policy, make_run, run_lines
+    from fairevals.training import load_dataset, load_policy, make_run
+    from fairevals.training.outputs import run_lines
 
     policy = load_policy(args.model)
     data = load_dataset(args.data)
     if data.features.shape[1] > policy.model.features:
-        warnings.warn(
-            InputWarning(
-                f"{data.name}: features beyond {policy.model.features}, the number the model knows, are ignored"
-            ),
-            stacklevel=2,
-        )
+        unknown = f"features beyond {policy.model.features}, the number the model knows, are ignored"
+        warnings.warn(InputWarning(f"{data.name}: {unknown}"), stacklevel=2)
     (data,) = with_groups([data], args)
     data = data.with_features(policy.model.features)
     tag = args.tag or policy.name
@@ -60,9 +47,6 @@ def run(args: argparse.Namespace) -> int:
         raise UsageError(f"the tag {escape(tag)!r} contains blanks")
     samples = args.samples or (100 if policy.is_mixture else None)
     lines = run_lines(make_run(policy, data, tag, samples))
-    if args.output == "-":
-        sys.stdout.writelines(lines)
-    else:
-        with written(Path(args.output)) as file:
-            file.writelines(lines)
+    with nullcontext(sys.stdout) if args.output == "-" else written(Path(args.output)) as file:
+        file.writelines(lines)
     return 0

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 from fairevals.cli.common import add_folder, add_jobs, log, progress, whole
 
 if TYPE_CHECKING:
-    from fairevals.training import Dataset, SummaryRow
+    from fairevals.training import Dataset
+    from fairevals.training.outputs import SummaryRow
 
 SUMMARY = "Train reference policies: for utility, for fairness of exposure, and baselines."
 EXAMPLE = (
@@ -21,7 +22,6 @@ PLACES = 4
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """Declare the options; those of training are generated from the settings."""
     from fairevals.training.settings import METHODS, Settings
 
     parser.add_argument(
@@ -29,61 +29,44 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
     data = parser.add_argument_group("data (LETOR / SVMlight: grade qid:ID 1:0.5 … # doc)")
     data.add_argument("--train", required=True, metavar="F", help="training data")
-    data.add_argument(
-        "--valid", metavar="F", help="validation data: training stops early and returns the best model"
-    )
-    data.add_argument(
-        "--holdout", type=float, metavar="SHARE", help="validate on this share of the training topics"
-    )
+    text = "validation data: training stops early and returns the best model"
+    data.add_argument("--valid", metavar="F", help=text)
+    text = "validate on this share of the training topics"
+    data.add_argument("--holdout", type=float, metavar="SHARE", help=text)
     data.add_argument("--test", metavar="F", help="test data")
     add_groups(data)
     out = parser.add_argument_group("output")
     add_folder(out, "the policies, summary.csv and learning.svg", "write into a folder that is not empty")
-    out.add_argument(
-        "--eval-samples",
-        type=whole(2),
-        default=1000,
-        metavar="N",
-        help="rankings drawn for values that are not exact (default 1000)",
-    )
+    text = "rankings drawn for values that are not exact (default 1000)"
+    out.add_argument("--eval-samples", type=whole(2), default=1000, metavar="N", help=text)
     sweep = parser.add_argument_group("sweep: one policy per λ and seed")
-    sweep.add_argument(
-        "--lambda", dest="lambdas", action="append", type=float, metavar="L", help="weight of the disparity"
-    )
+    text = "weight of the disparity"
+    sweep.add_argument("--lambda", dest="lambdas", action="append", type=float, metavar="L", help=text)
     sweep.add_argument("--seeds", type=whole(1), metavar="N", help="seeds 0 to N−1 (default 1)")
     add_jobs(sweep)
-    group = parser.add_argument_group("training (defaults are the method's)")
+    add = parser.add_argument_group("training (defaults are the method's)").add_argument
     kinds: dict[str, Any] = {"float": float, "int": whole(0), "str": str}
     for f in Settings.fields():
-        option = f"--{f.name.replace('_', '-')}"
+        option, text, choices = f"--{f.name.replace('_', '-')}", f.metadata["meaning"], f.metadata["choices"]
         if f.type == "bool":
-            group.add_argument(
-                option, action=argparse.BooleanOptionalAction, default=None, help=f.metadata["meaning"]
-            )
+            add(option, action=argparse.BooleanOptionalAction, default=None, help=text)
+        elif choices:
+            add(option, choices=choices, help=text)
         elif f.name != "lam":
-            choices = f.metadata["choices"] or None
-            group.add_argument(
-                option,
-                type=kinds[str(f.type)],
-                choices=choices,
-                metavar=None if choices else "X",
-                help=f.metadata["meaning"],
-            )
+            add(option, type=kinds[str(f.type)], metavar="X", help=text)
 
 
 def add_groups(parser: Any) -> None:
     """--groups and --group-feature."""
-    either = parser.add_mutually_exclusive_group()
-    either.add_argument(
-        "--groups", metavar="F", help="csv or tsv table with columns [topic,] doc, group [, weight]"
-    )
-    either.add_argument(
-        "--group-feature", type=whole(1), metavar="N", help="number of the feature that contains the group"
-    )
+    add = parser.add_mutually_exclusive_group().add_argument
+    add("--groups", metavar="F", help="csv or tsv table with columns [topic,] doc, group [, weight]")
+    add("--group-feature", type=whole(1), metavar="N", help="number of the feature that contains the group")
 
 
 def run(args: argparse.Namespace) -> int:
-    """Train and evaluate policies, write everything, and print the results on the last split."""
+    from concurrent.futures import ProcessPoolExecutor
+    from contextlib import nullcontext
+
     from fairevals.errors import UsageError, escape, pluralize
     from fairevals.io.tables import names
     from fairevals.report.style import save
@@ -99,12 +82,7 @@ def run(args: argparse.Namespace) -> int:
     settings = {name: value for name, value in given.items() if value is not None}
     Settings.for_method(args.method, **settings)  # report wrong settings before reading files
     splits = _splits(args)
-    executor = None
-    if args.jobs > 1:
-        from concurrent.futures import ProcessPoolExecutor
-
-        executor = ProcessPoolExecutor(args.jobs)
-    try:
+    with ProcessPoolExecutor(args.jobs) if args.jobs > 1 else nullcontext() as executor:
         policies = sweep(
             args.method,
             splits["train"],
@@ -115,9 +93,6 @@ def run(args: argparse.Namespace) -> int:
             progress=progress("training"),
             **settings,
         )
-    finally:
-        if executor is not None:
-            executor.shutdown(cancel_futures=True)
     rows = write_results(
         args.output,
         policies,
@@ -163,12 +138,8 @@ def _splits(args: argparse.Namespace) -> dict[str, Dataset]:
         if not 0 < held < len(data):
             raise UsageError(f"--holdout {args.holdout:g} of {len(data)} topics leaves one side empty")
         order = np.random.default_rng(0).permutation(len(data))
-        test = {"test": splits["test"]} if "test" in splits else {}
-        splits = {
-            "train": data.split(np.sort(order[held:])),
-            "valid": data.split(np.sort(order[:held])),
-            **test,
-        }
+        sides = {"train": data.split(np.sort(order[held:])), "valid": data.split(np.sort(order[:held]))}
+        splits = sides | {name: split for name, split in splits.items() if name != "train"}
     return splits
 
 
@@ -192,7 +163,7 @@ def _table(rows: list[SummaryRow], split: str) -> str:
     directions = [parse_measure(measure).direction for measure in measures]
     marked: set[tuple[int, int]] = set()
     for column, (measure, direction) in enumerate(zip(measures, directions, strict=True), 1):
-        best = best_of([by_cell[policy, measure].value for policy in policies], direction, PLACES)
+        best = best_of([float(direction.cost(by_cell[policy, measure].value)) for policy in policies], PLACES)
         marked |= {(place, column) for place, is_best in enumerate(best) if is_best}
     header = (f"{measure} {direction.arrow}" for measure, direction in zip(measures, directions, strict=True))
     cells = tuple(

@@ -1,7 +1,6 @@
 """Qrels and memberships from entity annotations, as in NTCIR's FairWeb tasks."""
 
 from fairevals.derive.agreement import describe_derived
-from fairevals.derive.annotations import read_annotations
-from fairevals.derive.pages import derive, write_derived
+from fairevals.derive.pages import derive, read_annotations, write_derived
 
 __all__ = ["derive", "describe_derived", "read_annotations", "write_derived"]

@@ -1,27 +1,106 @@
-"""Grades and memberships of pages from the entities that annotators named on them.
+"""Grades and memberships of pages from a table of the entities that annotators named on them.
 
 See Sakai: A web search task that takes group fairness into account (NTCIR-17 FairWeb-1), section 5.
 """
 
 import math
 import os
+import unicodedata
 import warnings
 from bisect import bisect_right
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
 
 import numpy as np
 
-from fairevals.derive.annotations import Annotation, Annotations
 from fairevals.errors import InputError, InputWarning, Place, UsageError, escape
 from fairevals.io.decimals import number_of
 from fairevals.io.folders import safe_name
-from fairevals.io.streams import written
-from fairevals.io.tables import names
+from fairevals.io.streams import Source, written
+from fairevals.io.tables import names, table
 from fairevals.io.task import AttributeSpec, Task
 from fairevals.typing import Floats
+
+ANNOTATION_COLUMNS = ("topic", "doc", "entity", "annotator")
+
+
+@dataclass(frozen=True)
+class Annotation:
+    """One line: an annotator named an entity on a page, or, with an empty entity, found none there."""
+
+    line: int
+    topic: str
+    doc: str
+    entity: str
+    """The name in its first spelling in the table."""
+    annotator: str
+    values: Mapping[str, str]
+    """The raw value of every other column: attributes, and whatever else the table has, such as URLs."""
+
+
+@dataclass(frozen=True)
+class Annotations:
+    """All lines of a table, in the order of the file."""
+
+    name: str
+    columns: tuple[str, ...]
+    """The columns besides topic, doc, entity and annotator."""
+    lines: tuple[Annotation, ...]
+    header: int = 1
+    """The line number of the header."""
+
+
+def entity_key(name: str) -> str:
+    """The form in which entity names are compared: Unicode NFKC, case folded, white space collapsed.
+
+    >>> entity_key("Ada  LOVELACE") == entity_key("Ａｄａ lovelace")
+    True
+    """
+    # Case folding can undo the normalisation of some letters, so normalise again.
+    folded = unicodedata.normalize("NFKC", name).casefold()
+    return " ".join(unicodedata.normalize("NFKC", folded).split())
+
+
+def read_annotations(path: str | os.PathLike[str] | Source) -> Annotations:
+    """Read a csv or tsv table with the columns `topic, doc, entity, annotator` and any others.
+
+    Each of these is an error with file and line: a missing column; a topic or doc that is empty or contains
+    white space (qrels cannot hold it); an entity without annotator; two lines of one annotator for the same
+    entity of a page; and an annotator who both names an entity on a page and states that there is none.
+    """
+    source = path if isinstance(path, Source) else Source.of(path)
+    header_line, header, rows = table(source, ANNOTATION_COLUMNS)
+    others = tuple(column for column in header if column not in ANNOTATION_COLUMNS)
+    lines: list[Annotation] = []
+    spelling: dict[str, str] = {}
+    named: dict[tuple[str, str, str], dict[str, int]] = {}
+    for number, row in rows:
+        place, cells = Place(source.name, number), dict(zip(header, row, strict=True))
+        topic, doc, entity, annotator = (cells.pop(column) for column in ANNOTATION_COLUMNS)
+        for column, name in (("topic", topic), ("doc", doc)):
+            if len(name.split()) != 1:
+                problem = f"{column} {escape(name)!r}" if name else f"an empty {column}"
+                raise InputError(place, problem, "a name without white space")
+        if entity and not annotator:
+            raise InputError(place, f"entity {escape(entity)!r} without annotator", "who named it")
+        entity = spelling.setdefault(entity_key(entity), entity)
+        earlier = named.setdefault((topic, doc, annotator), {})  # entity: line
+        if entity in earlier:
+            problem = f"the same topic, doc, entity and annotator as line {earlier[entity]}"
+            expected = "one line for each entity that an annotator named on a page (in upper or lower case)"
+            raise InputError(place, problem, expected)
+        if earlier and ("" in earlier or not entity):
+            other, line = next(iter(earlier.items()))
+            named_here = f"annotator {escape(annotator)!r} names {escape(entity or other)!r} on this page"
+            problem = f"{named_here}, but no entity on another line ({line} and {number})"
+            raise InputError(place, problem, "an empty entity only where the annotator found none")
+        earlier[entity] = number
+        lines.append(Annotation(number, topic, doc, entity, annotator, cells))
+    if not lines:
+        raise InputError(Place(source.name), "no annotation", "one or more lines below the header")
+    return Annotations(source.name, others, tuple(lines), header_line)
 
 
 @dataclass(frozen=True)
@@ -30,9 +109,9 @@ class AnnotatedPage:
 
     topic: str
     doc: str
-    annotators: set[str] = field(default_factory=set)
+    annotators: set[str]
     """Who saw the page: everyone with a line for it, with or without entity."""
-    entities: dict[str, list[Annotation]] = field(default_factory=dict)
+    entities: dict[str, list[Annotation]]
     """Each entity with the lines that name it."""
 
     @property
@@ -46,7 +125,7 @@ class PageMemberships:
     """The memberships of one attribute."""
 
     pages: tuple[AnnotatedPage, ...]
-    """Those to which the attribute applies."""
+    """The pages of the topics to which the attribute applies."""
     weights: Floats
     """(pages, groups); each row sums to 1."""
     valueless: int
@@ -81,7 +160,8 @@ def derive(task: Task, annotations: Annotations) -> Derived:
     """
     topics: dict[str, dict[str, AnnotatedPage]] = {}
     for one in annotations.lines:
-        page = topics.setdefault(one.topic, {}).setdefault(one.doc, AnnotatedPage(one.topic, one.doc))
+        docs = topics.setdefault(one.topic, {})
+        page = docs.setdefault(one.doc, AnnotatedPage(one.topic, one.doc, set(), {}))
         if one.annotator:
             page.annotators.add(one.annotator)
         if one.entity:
@@ -205,6 +285,6 @@ def write_derived(derived: Derived, folder: str | os.PathLike[str], *, force: bo
 
 
 def _base_name(path: Path | None) -> str:
-    if path is None or path.name == "..":
+    if path is None or path.name in ("", ".", ".."):
         return ""
     return path.stem if path.suffix.lower() in (".gz", ".bz2", ".xz", ".zst") else path.name

@@ -40,7 +40,6 @@ class Cluster(SharingExecutor):
         return self._executor.submit(fn, *args, **kwargs)
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
-        """Forget the submitted pieces; the cluster itself keeps running."""
         self._executor.shutdown(wait=wait)
 
 

@@ -24,7 +24,7 @@ PROVIDER_NAME = "fairevals"
 
 
 class MeanOfDefined(their_measures.MeanAgg):
-    """The mean over the topics on which a measure is defined; NaN where it is defined on none.
+    """The mean over the topics on which a measure is defined, rounded once; NaN where it is defined on none.
 
     >>> mean = MeanOfDefined()
     >>> for value in (0.5, float("nan"), 1.0):
@@ -38,13 +38,16 @@ class MeanOfDefined(their_measures.MeanAgg):
         self._values: list[float] = []
 
     def add(self, value: float) -> None:
-        """Add the value of a topic, unless it is NaN."""
         if not isnan(value):
             self._values.append(value)
 
     def result(self) -> float:
-        """The mean, rounded once, as in `fairevals.evaluation`."""
         return fsum(self._values) / len(self._values) if self._values else float("nan")
+
+
+def native_measure(theirs: Any) -> Measure:
+    """This package's measure for one of ir-measures; a `UsageError` where a parameter is missing or wrong."""
+    return measure_class(str(theirs.NAME))(**theirs.params)
 
 
 class NativeMeasure(their_measures.Measure):
@@ -60,28 +63,21 @@ class NativeMeasure(their_measures.Measure):
         super().__init__(**params)
 
     @property
-    def native(self) -> Measure:
-        """The measure itself; a `UsageError` where a parameter is missing or wrong."""
-        return measure_class(str(self.NAME))(**self.params)
-
-    @property
     def direction(self) -> str:
         """Which values are better: "higher", "lower", or a target."""
         return str(measure_class(str(self.NAME)).direction)
 
     def validate_params(self) -> None:
-        """Raise a `UsageError` where a parameter is missing or wrong."""
         if not self.validated:
-            _ = self.native
+            native_measure(self)
             self.validated = True
 
     def aggregator(self) -> MeanOfDefined:
-        """A mean without undefined topics: a 0 would read as perfect for many measures."""
-        return MeanOfDefined()
+        return MeanOfDefined()  # a 0 for an undefined topic would read as perfect for many measures
 
     def __repr__(self) -> str:
         try:
-            return str(self.native)
+            return str(native_measure(self))
         except UsageError:  # such as GF, which needs an attribute before it can be computed
             return str(super().__repr__())
 
@@ -111,12 +107,11 @@ class NativeEvaluator(their_providers.Evaluator):
     """Scores runs with the given measures and qrels, and the attributes of the task in force."""
 
     def __init__(self, measures: Iterable[Any], qrels: Any) -> None:
-        requested = list(measures)
         context = current_context() or TaskContext()
         collection = context.collection(_columns(qrels, "relevance"))
-        super().__init__(requested, set(collection.qrels.topics))
         # Two spellings may be one measure, such as GFR and GFR(util='ERR').
-        self._natives = {theirs: _native(theirs) for theirs in requested}
+        self._natives = {theirs: native_measure(theirs) for theirs in measures}
+        super().__init__(list(self._natives), set(collection.qrels.topics))
         for measure in self._natives.values():
             if current_context() is None and measure.attributes != "none":
                 raise UsageError(
@@ -128,12 +123,11 @@ class NativeEvaluator(their_providers.Evaluator):
         self._collection = context.load_attributes(collection, names)
 
     def calc_aggregate(self, run: Any) -> dict[Any, float]:
-        """The mean of each measure over the topics on which it is defined, for ir-measures' own ones too."""
         means: dict[Any, float] = self.calc(run).aggregated
         return means
 
     def calc(self, run: Any) -> Any:
-        """These means, and the value on every topic."""
+        """The value on every topic, and the means over the topics on which a measure is defined."""
         means = {measure: MeanOfDefined() for measure in self._natives}
         metrics = list(self.iter_calc(run))
         for metric in metrics:
@@ -152,13 +146,6 @@ class NativeEvaluator(their_providers.Evaluator):
                 yield ir_measures.Metric(query_id=topic, measure=theirs, value=value)
 
 
-def _native(measure: Any) -> Measure:
-    """This package's measure for one of ir-measures; nDCG, ERR and others keep their parameters."""
-    if isinstance(measure, NativeMeasure):
-        return measure.native
-    return measure_class(str(measure.NAME))(**measure.params)
-
-
 def _columns(data: Any, value: str) -> Any:
     """A table reduced to the columns that ir-measures reads, so that no other column is mistaken for one."""
     wanted = ["query_id", "doc_id", value]
@@ -174,16 +161,14 @@ class NativeProvider(their_providers.Provider):
 
     def __init__(self, names: Mapping[str, Any]) -> None:
         super().__init__()
-        self._names = dict(names)
-        self.SUPPORTED_MEASURES = list(self._names.values())
+        self._names = names
+        self.SUPPORTED_MEASURES = list(names.values())
 
     def supports(self, measure: Any) -> bool:
-        """Whether it is one of `names`, with parameters that the native measure has."""
         measure.validate_params()
         if measure.NAME not in self._names:
             return False
-        known = {"cutoff", *(f.name for f in measure_class(measure.NAME).parameters())}
-        return set(measure.params) <= known
+        return set(measure.params) <= {"cutoff", *(f.name for f in measure_class(measure.NAME).parameters())}
 
     def _evaluator(self, measures: Iterable[Any], qrels: Any) -> NativeEvaluator:
         return NativeEvaluator(measures, qrels)

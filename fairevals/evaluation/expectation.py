@@ -4,8 +4,11 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
+from fairevals.attention import Attention
 from fairevals.collection import Ranked
-from fairevals.collection.blocks import Block
+from fairevals.collection.blocks import Block, Requirements, blocks
+from fairevals.collection.collection import Collection
+from fairevals.collection.run import Run
 from fairevals.evaluation.plan import parts_of
 from fairevals.io.task import Task
 from fairevals.measures import CompositeMeasure, ExposureMeasure, LinearMeasure, Measure, RankingMeasure
@@ -109,9 +112,9 @@ def _sample_mean(values: Floats, counts: Bools, sampled: bool) -> Estimate:
     if not sampled:
         return Estimate(mean)
     spread = np.where(counts, values - mean[:, None], 0.0) ** 2
-    with np.errstate(invalid="ignore", divide="ignore"):
-        variance = spread.sum(axis=1) / (count - 1)
-        return Estimate(mean, np.sqrt(variance / count))
+    # One value says nothing about its error: 1/2 is the largest standard deviation of a measure in [0, 1].
+    variance = divide(spread.sum(axis=1), count - 1, count > 1, otherwise=0.25)
+    return Estimate(mean, np.sqrt(divide(variance, count, count > 0)))
 
 
 def _with_conventions(measure: Measure, block: Block, estimate: Estimate, task: Task) -> Estimate:
@@ -125,3 +128,27 @@ def _with_conventions(measure: Measure, block: Block, estimate: Estimate, task: 
     if task.conventions == "trec_eval" and measure.is_utility:
         value[np.isnan(value) & ~(gone & (task.missing == "skip"))] = 0.0
     return Estimate(value, None if error is None else np.where(gone, np.nan, error))
+
+
+class _EqualAttention(OneRanking):
+    """The ranking of the judged documents by grade, in which all get the same exposure whatever the cutoff."""
+
+    def exposure(self, block: Block, attention: Attention, cutoff: int | None) -> Exposure:
+        return Exposure(block.present.astype(np.float64))
+
+
+def defined_on_judged(
+    collection: Collection, measures: Sequence[Measure], attributes: tuple[str, ...]
+) -> Bools:
+    """(measures, topics): whether each measure has a value for the ranking of the judged documents by grade."""
+    qrels = collection.qrels
+    rows = np.lexsort((-qrels.grades, qrels.topic_of))
+    lists = [(topic, "") for topic in qrels.topics]
+    docs, grades = qrels.docs.take(rows), qrels.grades[rows]
+    judged = Run("judged", qrels.source, lists, qrels.offsets, docs, grades, len(rows))
+    defined = np.zeros((len(measures), len(qrels.topics)), dtype=bool)
+    for block in blocks(judged, collection, Requirements(None, True, attributes)):
+        here = slice(block.first, block.first + len(block.topics))
+        for m, estimate in enumerate(expectations(measures, _EqualAttention(), block)):
+            defined[m, here] = ~np.isnan(estimate.value)
+    return defined

@@ -15,10 +15,9 @@ from fairevals.errors import InputWarning, UsageError
 from fairevals.evaluation.plan import OpenRun, Plan, open_run
 from fairevals.evaluation.scores import ALL
 from fairevals.io.task import PolicySpec
-from fairevals.measures.base import divide, rank_sum
+from fairevals.measures.base import divide, merit, rank_sum
 from fairevals.measures.disparity import group_means
 from fairevals.measures.expected_exposure import group_sums, target_exposure
-from fairevals.measures.merit import merit
 from fairevals.policy.plackett_luce import Estimate
 from fairevals.policy.policies import Exposure, PlackettLuceRun, Policy, generator, jackknife
 from fairevals.typing import Bools, Floats

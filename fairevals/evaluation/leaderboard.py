@@ -5,7 +5,6 @@ from collections.abc import Sequence
 
 from fairevals.evaluation.scores import ALL, Scores
 from fairevals.io.out import Cell, Table, number
-from fairevals.measures.base import Direction
 
 
 def long_table(scores: Scores, per_topic: bool) -> Table:
@@ -42,32 +41,28 @@ def with_se(value: float, se: float | None, places: int) -> Cell:
     return value if se is None or math.isnan(se) else f"{number(value, places)} ±{number(se, places)}"
 
 
-def best_of(
-    values: Sequence[float], direction: Direction, places: int, eligible: Sequence[bool] | None = None
-) -> list[bool]:
-    """Which of several values are the best: all that are printed as the best is.
+def best_of(costs: Sequence[float], places: int, eligible: Sequence[bool] | None = None) -> list[bool]:
+    """Which of several runs are the best: all whose cost (see `Scores.cost`) is printed as the lowest is.
 
-    Only `eligible` values can be the best. None is if there is only one value, none that is defined, or
-    no direction.
+    Only `eligible` runs can be the best. None is if there is only one run, or no cost that is defined.
 
-    >>> from fairevals.measures.base import HIGHER
-    >>> best_of([0.5, 0.50001, float("nan"), 0.3], HIGHER, 4)
+    >>> best_of([0.5, 0.49999, float("nan"), 0.7], 4)
     [True, True, False, False]
-    >>> best_of([0.9, 0.5, 0.3], HIGHER, 4, eligible=[False, True, True])
+    >>> best_of([0.1, 0.5, 0.7], 4, eligible=[False, True, True])
     [False, True, False]
     """
-    costs = [round(float(direction.cost(value)), places) for value in values]
-    costs = [c if ok else math.nan for c, ok in zip(costs, eligible or [True] * len(costs), strict=True)]
-    best = min((cost for cost in costs if not math.isnan(cost)), default=math.inf)
-    return [len(costs) > 1 and cost == best < math.inf for cost in costs]
+    rounded = [round(cost, places) for cost in costs]
+    rounded = [c if ok else math.nan for c, ok in zip(rounded, eligible or [True] * len(costs), strict=True)]
+    best = min((cost for cost in rounded if not math.isnan(cost)), default=math.inf)
+    return [len(rounded) > 1 and cost == best < math.inf for cost in rounded]
 
 
 def ranking_of_runs(scores: Scores, measure: int = 0) -> list[int]:
-    """The runs, best first by a measure: those that are complete for it before the incomplete ones."""
+    """The runs, best first by a measure; incomplete ones last, those that lack more topics behind the others."""
 
-    def key(r: int) -> tuple[bool, float, str]:
-        cost = float(scores.measures[measure].direction.cost(scores.mean(r, measure).value))
-        return bool(scores.incomplete[r, measure]), math.inf if math.isnan(cost) else cost, scores.runs[r]
+    def key(r: int) -> tuple[int, float, str]:
+        cost = scores.cost(r, measure)
+        return int(scores.lacking[r, measure]), math.inf if math.isnan(cost) else cost, scores.runs[r]
 
     return sorted(range(len(scores.runs)), key=key)
 
@@ -86,14 +81,15 @@ def leaderboard(scores: Scores, places: int = 4) -> Table:
     columns = [[scores.mean(r, m) for r in order] for m in range(len(scores.measures))]
     cells: list[list[Cell]] = []
     marked: set[tuple[int, int]] = set()
-    for m, (measure, means) in enumerate(zip(scores.measures, columns, strict=True)):
+    for m, means in enumerate(columns):
         complete = (~scores.incomplete[order, m]).tolist()
-        best = best_of([mean.value for mean in means], measure.direction, places, complete)
+        best = best_of([scores.cost(r, m) for r in order], places, complete)
         marked |= {(place, m + 1) for place, marks in enumerate(best) if marks}
         column = [with_se(mean.value, mean.se, places) for mean in means]
         for place in (place for place, whole in enumerate(complete) if not whole):
             value = column[place]
-            column[place] = f"{value if isinstance(value, str) else number(value, places)} †"
+            text = value if isinstance(value, str) else number(means[place].value, places)
+            column[place] = f"{text or '–'} †"
         cells.append(column)
     footer = [
         ("topics", *(_span([mean.topics for mean in means]) for means in columns)),

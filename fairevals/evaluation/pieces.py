@@ -16,15 +16,22 @@ from fairevals.collection.collection import Collection, Slice
 from fairevals.collection.qrels import Qrels
 from fairevals.collection.run import Run
 from fairevals.errors import UsageError, escape, pluralize
-from fairevals.evaluation.expectation import expectations
-from fairevals.evaluation.plan import Plan, load, open_run, require_judged_topic, unjudged_shares
+from fairevals.evaluation.expectation import defined_on_judged, expectations
+from fairevals.evaluation.plan import (
+    Plan,
+    load,
+    open_run,
+    parts_of,
+    require_judged_topic,
+    unjudged_shares,
+)
 from fairevals.evaluation.scores import Scores
 from fairevals.ids import Ids
 from fairevals.io.dataset import is_dataset, open_dataset, parts, with_topics
 from fairevals.io.streams import reads_once
 from fairevals.io.task import RunInfo, run_info
-from fairevals.measures import Measure
-from fairevals.typing import Floats, Ints
+from fairevals.measures import ExposureMeasure, Measure
+from fairevals.typing import Bools, Floats, Ints
 
 UNJUDGED_REMARK = 0.05
 """The share of attention to unjudged documents from which a remark is made."""
@@ -39,7 +46,11 @@ class RunScores:
     values: Floats
     se: Floats
     notes: tuple[str, ...]
+    there: Bools
+    """(topics,): whether the run has documents."""
     policy_remark: str
+    judged: bool
+    """Whether any of its documents is judged."""
 
 
 def score_piece(
@@ -56,15 +67,19 @@ def score_piece(
     run = opened.run
     shape = (len(plan.measures), len(collection.qrels.topics))
     values, se = np.full(shape, np.nan), np.full(shape, np.nan)
+    there, judged = np.zeros(shape[1], dtype=bool), False
     for number, block in enumerate(opened.blocks(CELLS if shard[1] == 1 else CELLS // (1 << 8))):
         if number % shard[1] == shard[0]:
             here = slice(block.first, block.first + len(block.topics))
+            there[here] = block.retrieved > 0
+            judged = judged or bool(np.any(~np.isnan(block.raw_grades) & (block.scores > -np.inf)))
             for m, estimate in enumerate(expectations(plan.measures, opened.policy, block, collection.task)):
                 values[m, here] = estimate.value
                 if estimate.se is not None:
                     se[m, here] = estimate.se
     notes = tuple(_notes(run.tag, set(run.topics), collection.qrels))
-    return RunScores(run.tag, run.source, values, se, notes, opened.policy_remark if shard[0] == 0 else "")
+    remark = opened.policy_remark if shard[0] == 0 else ""
+    return RunScores(run.tag, run.source, values, se, notes, there, remark, judged)
 
 
 def _notes(tag: str, topics: Set[str], qrels: Qrels) -> Iterator[str]:
@@ -202,9 +217,9 @@ def score(
     """
     if not runs:
         raise UsageError("there is no run to score")
-    # Measures over candidates cannot see the attention that unjudged documents get: it is computed beside them.
+    # The attention that unjudged documents get is computed beside measures of exposure, for a remark.
     shown = plan.measures
-    hidden = unjudged_shares(m for m in shown if m.uses_candidates)
+    hidden = unjudged_shares(part for m in shown for part in parts_of(m) if isinstance(part, ExposureMeasure))
     plan = replace(plan, measures=(*shown, *(m for m in hidden if m not in shown)))
     collection = collection.with_attributes(plan.requirements.attributes)
     qrels, far = collection.qrels, isinstance(executor, SharingExecutor)
@@ -222,6 +237,7 @@ def score(
     first: dict[int, RunScores] = {}
     shape = (len(runs), len(plan.measures), len(qrels.topics))
     values, se = np.full(shape, np.nan), np.full(shape, np.nan)
+    there, judged = np.zeros((shape[0], shape[2]), dtype=bool), set()
     with _pool(collection.shareable(slices_only=all(datasets)), plan, jobs, executor) as (pool, shared):
         for run, source in enumerate(runs):
             # Workers elsewhere have other working folders; links stay as they are.
@@ -241,6 +257,8 @@ def score(
             for all_, some in ((values[piece.run], scored.values), (se[piece.run], scored.se)):
                 # Each topic is in at most one piece.
                 all_[:, at] = np.where(np.isnan(some), all_[:, at], some)
+            there[piece.run, at] |= scored.there
+            judged |= {piece.run} if scored.judged else set()
             first.setdefault(piece.run, scored)
             if progress:
                 progress(done, len(pieces))
@@ -252,25 +270,44 @@ def score(
         named.append((info.name or scored.tag, scored.source if file == "-" else file))
         statuses.append(info.status)
         remarks += [note for note in (*notes.get(run, scored.notes), scored.policy_remark) if note]
+        if run not in judged and there[run].any():
+            remarks.append(f"{escape(scored.tag)}: none of its documents is judged")
     scores = Scores(tuple(name_runs(named)), plan.measures, qrels.topics, values, se)
-    return replace(
+    remarks += _unjudged_remarks(scores, hidden)
+    scores = replace(
         scores,
         measures=shown,
         values=values[:, : len(shown)],
         se=se[:, : len(shown)],
-        notes=(*remarks, *_unjudged_remarks(scores, hidden), *_incomplete_remarks(scores, len(shown))),
+        comparable=_comparable(collection, replace(plan, measures=shown), values[:, : len(shown)], there),
         statuses=tuple(statuses) if collection.task.runs else (),
     )
+    return replace(scores, notes=(*remarks, *_incomplete_remarks(scores)))
+
+
+def _comparable(collection: Collection, plan: Plan, values: Floats, there: Bools) -> Bools:
+    """(measures, topics): where a run without a value is incomplete.
+
+    A run that ranks documents of the topic has a value, and so has the ranking of the judged documents: no run can make
+    others incomplete by a value that the judgements do not allow them.
+    """
+    defined = ~np.isnan(values)
+    comparable: Bools = np.any(defined & there[:, None, :], axis=0)
+    doubtful = np.flatnonzero(np.any(comparable & ~defined.all(axis=0), axis=1))
+    if doubtful.size:
+        measures = [plan.measures[m] for m in doubtful.tolist()]
+        comparable[doubtful] &= defined_on_judged(collection, measures, plan.requirements.attributes)
+    return comparable
 
 
 def _is_path(source: Any) -> TypeGuard[str | os.PathLike[str]]:
     return isinstance(source, (str, os.PathLike))
 
 
-def _incomplete_remarks(scores: Scores, measures: int) -> Iterator[str]:
+def _incomplete_remarks(scores: Scores) -> Iterator[str]:
     """A remark for each run that lacks values which other runs have."""
     for r, run in enumerate(scores.runs):
-        names = [str(scores.measures[m]) for m in range(measures) if scores.incomplete[r, m]]
+        names = [str(m) for m, lacks in zip(scores.measures, scores.incomplete[r], strict=True) if lacks]
         if names:
             some = ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
             yield (
@@ -286,6 +323,6 @@ def _unjudged_remarks(scores: Scores, hidden: Sequence[Measure]) -> Iterator[str
         large = [share for share in shares if share > UNJUDGED_REMARK]  # not NaN, without exposure
         if large:
             yield (
-                f"{escape(run)}: {max(large):.0%} of the attention goes to unjudged documents, which means over a "
-                "group's judged documents do not count"
+                f"{escape(run)}: {max(large):.0%} of the attention goes to unjudged documents, which count as not "
+                "relevant, and not at all in means over a group's judged documents"
             )

@@ -14,7 +14,7 @@ from fairevals.collection.run import Run
 from fairevals.errors import InputError, Place, UsageError, escape
 from fairevals.io.task import POLICIES, PolicySpec
 from fairevals.measures import CompositeMeasure, ExposureMeasure, LinearMeasure, Measure, parse_measure
-from fairevals.measures.unjudged import Unjudged
+from fairevals.measures.shares import Unjudged
 from fairevals.policy.diagnosis import diagnose_policy
 from fairevals.policy.policies import OneRanking, PlackettLuceRun, Policy, SampledRankings
 
@@ -136,6 +136,10 @@ def load(source: Any, collection: Collection, plan: Plan) -> Run:
     # Scores that differ may be equal as float32, so that the cut at a depth must come after the rounding.
     depth = None if single else plan.requirements.depth
     order, samples = collection.task.order, plan.policy.kind == "samples"
+    if isinstance(source, Run) and order == "file" and source.order != "file":
+        raise UsageError(
+            f"{source!r} was ranked by score; the task ranks by the order of lines (order='file')"
+        )
     run = load_run(source, order=order, samples=samples, depth=depth)
     return run.as_float32() if single else run
 

@@ -43,6 +43,8 @@ class Scores:
     """Remarks on the runs: skipped topics, missing topics, incomplete runs and so on."""
     statuses: tuple[str, ...] = ()
     """The status of each run (see `io.task.STATUSES`); empty where no runs table gives any: all are official."""
+    comparable: Bools | None = None
+    """(measures, topics): whether a run without a value there is incomplete; None: where any run has a value."""
 
     def status(self, run: int) -> str:
         """official, unofficial, baseline or reference."""
@@ -64,16 +66,33 @@ class Scores:
         se = math.sqrt(math.fsum(np.nan_to_num(errors) ** 2)) / divisor if sampled else math.nan
         return Mean(math.fsum(values[defined]) / divisor, se, count, values.size - count)
 
+    def cost(self, run: int, measure: int) -> float:
+        """A number that is smaller the better the run is: of the mean, or the mean distance from a target value.
+
+        The distance of the mean would not do: topics that miss the target on opposite sides would cancel.
+        """
+        direction, values = self.measures[measure].direction, self.values[run, measure]
+        if direction.target is None:
+            return float(direction.cost(self.mean(run, measure).value))
+        distances = direction.cost(values[~np.isnan(values)])
+        return math.fsum(distances) / len(distances) if len(distances) else math.nan
+
     @cached_property
+    def lacking(self) -> Ints:
+        """(runs, measures): the number of topics on which the run has no value but would need one to be compared."""
+        defined = ~np.isnan(self.values)
+        counted = defined.any(axis=0) if self.comparable is None else self.comparable
+        count: Ints = np.sum(~defined & counted, axis=2)
+        return count
+
+    @property
     def incomplete(self) -> Bools:
         """(runs, measures): whether the run lacks a value on a topic on which some other run has one.
 
         Means over different topics cannot be compared, and leaving out a topic must never pay: an incomplete run is
         listed after the complete ones, marked, and never wins (see "Missing topics" in the conventions).
         """
-        defined = ~np.isnan(self.values)
-        lacks: Bools = np.any(~defined & defined.any(axis=0), axis=2)
-        return lacks
+        return self.lacking > 0
 
     def undefined(self) -> Ints:
         """For each measure, the largest number of topics on which it is undefined for a run."""

@@ -21,8 +21,8 @@ from fairevals.measures.base import (
 )
 from fairevals.measures.divergences import jensen_shannon_divergence
 from fairevals.measures.expected_exposure import group_sums
-from fairevals.measures.iaa import shares_of_sum
 from fairevals.measures.ndcg import NDCG
+from fairevals.measures.shares import shares_of_sum
 from fairevals.typing import Floats
 
 
@@ -52,9 +52,6 @@ class AWRF(ExposureMeasure):
     """How near the groups' shares of exposure are to the target.
 
     Undefined on a topic where no document with a membership has exposure, or the attribute does not apply.
-
-    >>> str(AWRF(attr="SEX", base="e", cutoff=20))
-    "AWRF(attr='SEX',base='e')@20"
     """
 
     name = "AWRF"
@@ -97,9 +94,6 @@ class M1(CompositeMeasure):
 
     Undefined where either is. `attention` discounts the ranks of both. TREC's own numbers have
     attention='trecfair', grades of 0 and 1, and base e.
-
-    >>> str(M1(attr="SEX", attention="trecfair", base="e", cutoff=20))
-    "M1(attr='SEX',base='e',attention='trecfair')@20"
     """
 
     name = "M1"

@@ -26,11 +26,7 @@ from fairevals.typing import Array, Bools, Floats
 
 @dataclass(frozen=True)
 class Direction:
-    """Which of two values is the better one: the higher, the lower, the one nearer to a target, or none of them.
-
-    >>> HIGHER.better(0.4, 0.3), LOWER.better(0.4, 0.3), near(0.0).better(-0.1, 0.3), NEUTRAL.better(0.4, 0.3)
-    (True, False, True, False)
-    """
+    """Which of two values is the better one: the higher, the lower, the one nearer to a target, or none of them."""
 
     word: str
     target: float | None = None
@@ -42,10 +38,6 @@ class Direction:
         if self.target is not None:
             return np.abs(np.subtract(value, self.target))
         return np.negative(value) if self.word == "higher" else np.asarray(value)
-
-    def better(self, a: float, b: float) -> bool:
-        """Whether `a` is strictly better than `b`."""
-        return bool(self.cost(a) < self.cost(b))
 
     @property
     def arrow(self) -> str:
@@ -178,6 +170,33 @@ class Measure(ABC):
             + (f"({','.join(given)})" if given else "")
             + (f"@{self.cutoff}" if self.cutoff is not None else "")
         )
+
+
+MERITS: dict[str, Callable[[Floats], Floats]] = {
+    "identity": lambda grades: grades,
+    "square": np.square,
+    "sqrt": np.sqrt,
+    "exp": lambda grades: np.exp2(grades) - 1,
+    "binary": lambda grades: (grades > 0).astype(np.float64),
+}
+"""Name of a merit function: the function. All of them give 0 for grade 0 and grow with the grade."""
+
+
+def merit(grades: Floats, name: str = "identity") -> Floats:
+    """The merit M = f(g) of each grade g ≥ 0: g, g², √g, 2^g−1, or 1 where g > 0.
+
+    Singh and Joachims (Policy Learning for Fairness in Ranking, NeurIPS 2019) name the first three; 2^g−1 is
+    the gain of Burges et al. (ICML 2005), and `binary` gives every relevant document the same claim.
+
+    >>> merit(np.array([0.0, 1.0, 3.0]), "exp")
+    array([0., 1., 7.])
+    """
+    return MERITS[name](np.asarray(grades, dtype=np.float64))
+
+
+def merit_param() -> Any:
+    """The declaration of the parameter `merit`, the same in every measure that has it."""
+    return param("identity", "merit of a grade", choices=tuple(MERITS))
 
 
 class RankingMeasure(Measure):

@@ -8,8 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from fairevals.collection import Exposed
-from fairevals.measures.base import LOWER, ExposureMeasure, divide, named, param, rank_sum
-from fairevals.measures.merit import merit, merit_param
+from fairevals.measures.base import LOWER, ExposureMeasure, divide, merit, merit_param, named, param, rank_sum
 from fairevals.typing import Bools, Floats, Ints
 
 TIE = 1e-12
@@ -100,8 +99,9 @@ def _individual(exposure: Floats, merits: Floats) -> tuple[Floats, Floats]:
         at = (levels == level).sum(axis=-1)
         up_to += at
         pairs += at * (up_to - 1)
-    value = divide(total, pairs, pairs > 0)
-    gradient = slope * inverse / np.maximum(pairs, 1)[:, None]
+    defined = (pairs > 0) & np.any(counted & (v > 0), axis=1)
+    value = divide(total, pairs, defined)
+    gradient = divide(slope * inverse, pairs[:, None], defined[:, None], otherwise=0.0)
     return value.reshape(shape[:-1]), gradient.reshape(shape)
 
 
@@ -109,8 +109,8 @@ def individual_disparity(exposure: Floats, merits: Floats) -> Floats:
     """D_ind: the mean over ordered pairs i≠j with M_i ≥ M_j > 0 of max(0, ε_i/M_i − ε_j/M_j).
 
     `exposure` and `merits` are (…, document). Documents without merit, and so padding, take no part. Two
-    documents of equal merit form two pairs, one in each order. NaN without a pair. See Singh and Joachims,
-    NeurIPS 2019, equation 3, which taken literally would count the pairs (i, i) too.
+    documents of equal merit form two pairs, one in each order. NaN without a pair, and where no document with merit
+    has exposure. See Singh and Joachims, NeurIPS 2019, equation 3, which taken literally would count the pairs (i, i).
 
     >>> exposure, merits = np.array([1.0, 0.63, 0.5]), np.array([2.0, 1.0, 1.0])
     >>> round(float(individual_disparity(exposure, merits)), 4)  # four pairs, of which 0.63 over 0.5 counts
@@ -122,7 +122,7 @@ def individual_disparity(exposure: Floats, merits: Floats) -> Floats:
 def cross_disparity(exposure: Floats, merits: Floats, counted: Bools) -> Floats:
     """D_cross: Σ_{i≠j} (ε_i·M_j − ε_j·M_i)²/(n(n−1)) over the n counted documents of the last axis.
 
-    0 where all merits are 0, NaN with fewer than two documents. The sum over all pairs is
+    0 where all merits are 0, NaN with fewer than two documents or without exposure. The sum over all pairs is
     2·ΣM²·Σ(ε − c·M)² with c = ΣεM/ΣM², in which nothing cancels. See Oosterhuis, SIGIR 2021.
 
     >>> float(cross_disparity(np.array([1.0, 0.5]), np.array([1.0, 1.0]), np.array([True, True])))
@@ -133,7 +133,7 @@ def cross_disparity(exposure: Floats, merits: Floats, counted: Bools) -> Floats:
     slope = divide(rank_sum(v * m), squares, squares > 0, otherwise=0.0)
     n = counted.sum(axis=-1)
     total = 2 * squares * rank_sum(np.square(v - slope[..., None] * m))
-    return divide(total, n * (n - 1.0), n > 1)
+    return divide(total, n * (n - 1.0), (n > 1) & np.any(v > 0, axis=-1))
 
 
 def group_means(values: Floats, membership: Floats) -> Floats:
@@ -190,8 +190,10 @@ def _of_groups(
             slope -= above
     n = counted.sum(axis=1)
     count = np.ones(len(m)) if pairs == "max" else np.maximum(n * (n - 1) / 2, 1)
-    value = np.where(n > 1, value / count, np.nan)
-    return value.reshape(shape[:-1]), (slope * inverse / count[:, None]).reshape(shape)
+    defined = (n > 1) & np.any(v > 0, axis=1)
+    value = np.where(defined, value / count, np.nan)
+    slope = np.where(defined[:, None], slope * inverse / count[:, None], 0.0)
+    return value.reshape(shape[:-1]), slope.reshape(shape)
 
 
 def group_disparity(
@@ -200,10 +202,11 @@ def group_disparity(
     """D_group: over pairs of groups, the mean (or `max`) of max(0, ε̄_i/M̄_i − ε̄_j/M̄_j), M̄_i ≥ M̄_j.
 
     `exposure` and `merits` are (…, document), `membership` (…, document, group); ε̄ and M̄ are membership-weighted
-    means. A group without documents or without merit is left out; NaN with fewer than two groups. A pair of groups
-    counts once. Where its mean merits are equal, both orders meet the condition, and the larger violation
-    |ε̄_i/M̄_i − ε̄_j/M̄_j| counts; with ties="first" only that of the group named first, as in the published code of
-    Fair-PG-Rank. See Singh and Joachims, NeurIPS 2019, equation 4 (two groups).
+    means. A group without documents or without merit is left out; NaN with fewer than two groups, and where no
+    document has exposure: to show nobody is not fair. A pair of groups counts once. Where its mean merits are
+    equal, both orders meet the condition, and the larger violation |ε̄_i/M̄_i − ε̄_j/M̄_j| counts; with ties="first"
+    only that of the group named first, as in the published code of Fair-PG-Rank. See Singh and Joachims, NeurIPS
+    2019, equation 4 (two groups).
 
     >>> two = np.array([[1.0, 0.0], [0.0, 1.0], [0.0, 1.0]])
     >>> round(float(group_disparity(np.array([1.0, 0.63, 0.5]), np.array([1.0, 1.0, 0.5]), two)), 4)
@@ -224,10 +227,7 @@ class DInd(ExposureMeasure):
     """How far documents get more exposure per merit than documents of no more merit.
 
     Two documents of equal merit form two pairs, one in each order. Undefined on a topic without two documents that
-    have merit.
-
-    >>> str(DInd(merit="square", cutoff=10))
-    "D_ind(merit='square')@10"
+    have merit, or if none of them has exposure.
     """
 
     name = "D_ind"
@@ -249,10 +249,8 @@ class DInd(ExposureMeasure):
 class DCross(ExposureMeasure):
     """How far exposures are from being proportional to merits, smoothly.
 
-    The documents are the candidates. Defined where merits are 0, undefined on a topic with fewer than two candidates.
-
-    >>> str(DCross(cutoff=10))
-    'D_cross@10'
+    The documents are the candidates. Defined where merits are 0, undefined on a topic with fewer than two candidates,
+    or if none has exposure.
     """
 
     name = "D_cross"
@@ -281,11 +279,8 @@ class DGroup(ExposureMeasure):
     """How far groups get more exposure per merit than groups of no more merit.
 
     A pair of groups counts once; where their mean merits are equal, the larger of the two violations counts. Means
-    are over the candidates. Undefined on a topic where fewer than two groups have candidates with merit, or to
-    which the attribute does not apply.
-
-    >>> str(DGroup(attr="SEX", pairs="max"))
-    "D_group(attr='SEX',pairs='max')"
+    are over the candidates. Undefined on a topic where fewer than two groups have candidates with merit, no candidate
+    has exposure, or the attribute does not apply.
     """
 
     name = "D_group"

@@ -1,4 +1,4 @@
-"""Expected reciprocal rank."""
+"""Measures of a cascading user, who stops at the first satisfying document: ERR and iRBU."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from fairevals.collection import Ranked
-from fairevals.measures.base import HIGHER, RankingMeasure, rank_sum
+from fairevals.measures.base import HIGHER, RankingMeasure, param, rank_sum, unit
 from fairevals.typing import Floats
 
 
@@ -38,11 +38,7 @@ def expected_reciprocal_rank(grades: Floats, max_grade: float) -> Floats:
 
 @dataclass(frozen=True)
 class ERR(RankingMeasure):
-    """Expected reciprocal rank with the task's own max grade (ir-measures' ERR fixes it at 4).
-
-    >>> str(ERR(cutoff=20))
-    'ERR@20'
-    """
+    """Expected reciprocal rank with the task's own max grade (ir-measures' ERR fixes it at 4)."""
 
     name = "ERR"
     direction = HIGHER
@@ -52,3 +48,33 @@ class ERR(RankingMeasure):
 
     def of_ranking(self, ranked: Ranked) -> Floats:
         return expected_reciprocal_rank(ranked.cut(self.cutoff).grades, ranked.max_grade)
+
+
+def intentwise_rank_biased_utility(grades: Floats, max_grade: float, phi: float = 0.99) -> Floats:
+    """iRBU = Σ_k w_k·phi^k over the last axis, w_k as in ERR; 0 for a ranking without relevant documents.
+
+    >>> value = intentwise_rank_biased_utility(np.array([2.0, 0.0, 1.0]), 2)  # FairWeb-1's worked example
+    >>> round(float(value), 4)
+    0.8031
+    """
+    ranks = np.arange(1, grades.shape[-1] + 1)
+    return rank_sum(stop_probabilities(grades, max_grade) * np.power(float(phi), ranks))
+
+
+@dataclass(frozen=True)
+class IRBU(RankingMeasure):
+    """The utility part of rank-biased utility for one intent: the effort to the stop costs 1−phi a rank."""
+
+    name = "iRBU"
+    direction = HIGHER
+    formula = "Σ_k w_k·phi^k, w_k as in ERR"
+    source = (
+        "Amigó, Spina, Carrillo-de-Albornoz: An axiomatic analysis of diversity evaluation metrics. SIGIR 2018; "
+        "Sakai, Zeng: Retrieval evaluation measures that agree with users' SERP preferences. TOIS 2021"
+    )
+    missing = 0.0
+
+    phi: float = param(0.99, "persistence, a number in [0, 1]", check=unit)
+
+    def of_ranking(self, ranked: Ranked) -> Floats:
+        return intentwise_rank_biased_utility(ranked.cut(self.cutoff).grades, ranked.max_grade, self.phi)

@@ -130,11 +130,7 @@ class ExpectedExposureMeasure(ExposureMeasure):
 
 @dataclass(frozen=True)
 class EEL(ExpectedExposureMeasure):
-    """Squared distance of expected exposure from that of the ideal policy.
-
-    >>> str(EEL(attr="SEX", cutoff=10))
-    "EE_L(attr='SEX')@10"
-    """
+    """Squared distance of expected exposure from that of the ideal policy."""
 
     name = "EE_L"
     direction = LOWER
@@ -154,11 +150,7 @@ class EEL(ExpectedExposureMeasure):
 
 @dataclass(frozen=True)
 class EED(ExpectedExposureMeasure):
-    """How unevenly exposure is spread, whatever the grades.
-
-    >>> str(EED(cutoff=10))
-    'EE_D@10'
-    """
+    """How unevenly exposure is spread, whatever the grades."""
 
     name = "EE_D"
     direction = LOWER
@@ -175,11 +167,7 @@ class EED(ExpectedExposureMeasure):
 
 @dataclass(frozen=True)
 class EER(ExpectedExposureMeasure):
-    """How much of the exposure goes where the ideal policy sends it.
-
-    >>> str(EER(attention="rbp(0.5)"))
-    "EE_R(attention='rbp(0.5)')"
-    """
+    """How much of the exposure goes where the ideal policy sends it."""
 
     name = "EE_R"
     direction = HIGHER

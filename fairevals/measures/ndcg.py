@@ -1,4 +1,4 @@
-"""Normalised discounted cumulative gain."""
+"""Measures of graded gain, discounted by rank: nDCG and rank-biased precision."""
 
 from __future__ import annotations
 
@@ -38,9 +38,6 @@ class NDCG(LinearMeasure):
 
     `attention` replaces the discount 1/log2(1+k) in both, as TREC Fair Ranking does. Undefined on a topic without a
     relevant document, where the ideal is 0 (trec_eval gives 0 there).
-
-    >>> str(NDCG(dcg="exp-log2", cutoff=10))
-    "nDCG(dcg='exp-log2')@10"
     """
 
     name = "nDCG"
@@ -71,3 +68,42 @@ class NDCG(LinearMeasure):
         """The DCG of the ideal order."""
         ideal = gains(view.ideal[..., : self.cutoff], self.dcg)
         return rank_sum(ideal * self.attention_model.weights(ideal.shape[-1]))
+
+
+@dataclass(frozen=True)
+class RBP(LinearMeasure):
+    """The rate at which a user of persistence `p` finds what is relevant.
+
+    A document counts by its grade over the max grade, or, with `rel`, by whether its grade is at least that. Never
+    undefined.
+    """
+
+    name = "RBP"
+    direction = HIGHER
+    formula = "(1−p)·Σ_k p^{k−1}·gain_k, gain g_k/G, or [g_k ≥ rel] where rel is given"
+    source = "Moffat, Zobel: Rank-biased precision for measurement of retrieval effectiveness. TOIS 2008"
+    missing = 0.0
+
+    p: float = param(
+        0.8, "persistence, above 0 and below 1", check=lambda p: isinstance(p, (int, float)) and 0 < p < 1
+    )
+    rel: float | None = param(
+        None,
+        "the least grade that counts as relevant",
+        check=lambda rel: rel is None or isinstance(rel, (int, float)),
+    )
+
+    @property
+    def attention(self) -> str:  # type: ignore[override]
+        """p^{k−1}."""
+        return f"rbp({self.p!r})"
+
+    def worth(self, view: View) -> Floats:
+        """(1−p)·gain of each document."""
+        if self.rel is None:
+            return (1 - self.p) * view.grades / view.max_grade
+        return (1 - self.p) * ((view.grades >= self.rel) & view.present).astype(np.float64)
+
+    def scale(self, view: View) -> float:
+        """1: the weights sum to 1 already."""
+        return 1.0

@@ -179,11 +179,7 @@ class PrefixMeasure(RankingMeasure):
 
 @dataclass(frozen=True)
 class RND(PrefixMeasure):
-    """Normalised discounted difference.
-
-    >>> str(RND(attr="SEX", protected="f", step=5))
-    "rND(attr='SEX',protected='f',step=5)"
-    """
+    """Normalised discounted difference."""
 
     name = "rND"
     formula = (
@@ -315,9 +311,6 @@ class FAIR(RankingMeasure):
     passes. The target share is that of the protected group in the attribute's target for the topic. Documents without
     a membership are skipped; a count that is not whole is rounded down. Undefined where no ranked document has a
     membership, and where the attribute does not apply.
-
-    >>> str(FAIR(attr="SEX", protected="f", alpha=0.1, cutoff=20))
-    "FAIR(attr='SEX',protected='f',alpha=0.1)@20"
     """
 
     name = "FAIR"

@@ -9,9 +9,8 @@ import numpy as np
 
 from fairevals.collection import AttributeView, Exposed
 from fairevals.errors import UsageError, escape
-from fairevals.measures.base import ExposureMeasure, divide, named, near, param, rank_sum
+from fairevals.measures.base import ExposureMeasure, divide, merit, merit_param, named, near, param, rank_sum
 from fairevals.measures.disparity import group_means
-from fairevals.measures.merit import merit, merit_param
 from fairevals.typing import Floats
 
 
@@ -97,9 +96,6 @@ class DP(RatioMeasure):
     """Demographic parity of exposure, in which merit plays no part.
 
     Undefined where a side has no documents or no exposure, or the attribute does not apply.
-
-    >>> str(DP(attr="SEX", protected="f"))
-    "DP(attr='SEX',protected='f')"
     """
 
     name = "DP"
@@ -119,9 +115,6 @@ class EUR(RatioMeasure):
     """Exposed utility ratio: whether exposure is in proportion to merit (disparate treatment).
 
     Undefined where a side has no documents, no exposure or no merit, or the attribute does not apply.
-
-    >>> str(EUR(attr="SEX", protected="f", merit="exp"))
-    "EUR(attr='SEX',protected='f',merit='exp')"
     """
 
     name = "EUR"
@@ -140,9 +133,6 @@ class RUR(RatioMeasure):
     """Realised utility ratio: whether what exposure brings is in proportion to merit (disparate impact).
 
     Undefined where a side has no documents, no merit, or no exposure of its documents with merit.
-
-    >>> str(RUR(attr="SEX", protected="f"))
-    "RUR(attr='SEX',protected='f')"
     """
 
     name = "RUR"

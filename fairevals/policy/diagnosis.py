@@ -44,18 +44,16 @@ class PolicyDiagnosis:
 with a mean probability of 0.3672, against 0.3333 in a random order. Scores such as cosines are not log-weights. At \
 a temperature of 0.0995 the probability would be half-way to 1
         """
-        text = (
-            f"{escape(tag)}: read as Plackett-Luce, this run is nearly a random order: its highest-scored document "
-            f"comes first with a mean probability of {self.first:.4f}, against {self.uniform:.4f} in a random order. "
-            "Scores such as cosines are not log-weights. "
-        )
         if self.half_way_temperature is None:
-            return (
-                text + "Too many of the highest scores are tied for any temperature to bring it half-way to 1"
+            advice = "Too many of the highest scores are tied for any temperature to bring it half-way to 1"
+        else:
+            advice = (
+                f"At a temperature of {self.half_way_temperature:.4g} the probability would be half-way to 1"
             )
         return (
-            text
-            + f"At a temperature of {self.half_way_temperature:.4g} the probability would be half-way to 1"
+            f"{escape(tag)}: read as Plackett-Luce, this run is nearly a random order: its highest-scored document "
+            f"comes first with a mean probability of {self.first:.4f}, against {self.uniform:.4f} in a random order. "
+            f"Scores such as cosines are not log-weights. {advice}"
         )
 
 
@@ -85,14 +83,13 @@ def diagnose_policy(scores: Floats, temperature: float = 1.0) -> PolicyDiagnosis
 
     uniform = float(np.mean(1.0 / documents[enough]))
     half_way = (1.0 + uniform) / 2.0
-    positive = gaps[(gaps > 0) & (gaps < np.inf)]
     half_way_temperature = None
     if float(np.mean(1.0 / (gaps == 0).sum(axis=1))) > half_way:
         from scipy.optimize import brentq
 
         # At the upper end every weight is at least 1/e, which is below half-way for any n ≥ 2; at the lower end
         # e^{−gap/T} is 0 for every gap, so that only ties are left.
+        positive = gaps[(gaps > 0) & (gaps < np.inf)]
         low, high = math.log(positive.min() / 800.0), math.log(positive.max())
-        root = brentq(lambda x: first_at(x) - half_way, low, high, xtol=1e-12)
-        half_way_temperature = math.exp(root)
+        half_way_temperature = math.exp(brentq(lambda x: first_at(x) - half_way, low, high, xtol=1e-12))
     return PolicyDiagnosis(first_at(math.log(temperature)), uniform, half_way_temperature)

@@ -64,7 +64,7 @@ def exact_rank_probabilities(grid: Grid, k: int) -> Floats:
     documents, add each half to the count for the other, and repeat within each half; O(nodes · n log n · k).
     """
     total = np.zeros((*grid.scores.shape, k))
-    total[:, :, 0] = grid.tail
+    total[:, :, :1] = grid.tail[:, :, np.newaxis]
     for chunk in chunks_of(grid):
         density = chunk.density * chunk.step
         probability = np.zeros((*chunk.rate.shape[:1], chunk.ranks, len(chunk.blocks)))

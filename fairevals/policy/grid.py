@@ -45,9 +45,7 @@ _NODES_PER_BLOCK = 32
 _GRID_CELLS = 1 << 22  # elements of a temporary array
 _CHUNK_CELLS = 1 << 20  # counts stored for a chunk
 _CHUNK_ROWS = 1024  # so that the arrays of small topics stay in the processor's cache
-_FEW_CELLS = (
-    1 << 15
-)  # below this, blocks of different size share a chunk: padding costs less than a new chunk
+_FEW_CELLS = 1 << 15  # up to here, padding blocks to one size costs less than another chunk
 _ARRIVED_Y = 7.0  # exp(−e^7) is 0: a larger y changes nothing
 
 
@@ -80,9 +78,8 @@ def lay_grid(scores: Floats, weights: Floats, monotone_from: int | None, toleran
     """
     order = np.argsort(-scores, axis=1, kind="stable")
     if scores.size == 0 or len(weights) == 0:
-        per_topic, none = np.zeros(len(scores), dtype=np.int64), np.zeros(0, dtype=np.int64)
-        tail = np.zeros_like(scores)
-        return Grid(order, scores, per_topic, tail, np.ones(len(scores)), none, none, none, none, none)
+        nothing = np.zeros(len(scores), dtype=np.int64)
+        return Grid(order, scores, nothing, np.zeros_like(scores), np.ones(len(scores)), *[nothing[:0]] * 5)
     by_score = np.take_along_axis(scores, order, axis=1)
     documents = np.count_nonzero(scores > -np.inf, axis=1)
     log_n = np.log(np.maximum(documents, 1))
@@ -265,10 +262,8 @@ def _chunk(grid: Grid, blocks: Ints, ranks: Ints, mixture: Mixture | None) -> Ch
     x = node * step
     if len(x) == 1:  # add a row of weight 0: with a single row numpy would sum in another order
         block, x, step = np.repeat(block, 2), np.repeat(x, 2), np.append(step, 0.0)
-    y = np.take(
-        scores.T, block, axis=1
-    )  # not scores.T[:, block], which would keep the memory order of scores
-    y += x
+    # Not scores.T[:, block], which would keep the memory order of scores.
+    y = np.take(scores.T, block, axis=1) + x
     rate = np.exp(np.minimum(y, _ARRIVED_Y, out=y), out=y)
     pending = np.exp(-rate)
     return Chunk(

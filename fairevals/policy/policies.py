@@ -71,12 +71,14 @@ class Policy(ABC):
     def exposure(self, block: Block, attention: Attention, cutoff: int | None) -> Exposure:
         """Expected attention of every document of the block."""
         order = self.rankings(block, cutoff)
-        weights = self._weights(block, attention, order)
+        if attention.looks_at_grades:
+            weights = attention.weights_given(block.reordered(order).grades)
+        else:
+            weights = np.broadcast_to(attention.weights(order.shape[2]), order.shape)
         documents = block.row.shape[1]
         value = exposure_of_rankings(order, weights, documents)
         if not self.sampled:
             return Exposure(value)
-        weights = np.broadcast_to(weights, order.shape)
         batch = np.arange(order.shape[1]) % min(JACKKNIFE_BATCHES, order.shape[1])
         left_out = [
             exposure_of_rankings(order[:, batch != b], weights[:, batch != b], documents)
@@ -84,18 +86,11 @@ class Policy(ABC):
         ]
         return Exposure(value, np.stack(left_out))
 
-    @staticmethod
-    def _weights(block: Block, attention: Attention, order: Ints) -> Floats:
-        if attention.looks_at_grades:
-            return attention.weights_given(block.reordered(order).grades)
-        return attention.weights(order.shape[2])
-
 
 class OneRanking(Policy):
     """The run's one ranking of each topic."""
 
     def rankings(self, block: Block, depth: int | None) -> Ints:
-        """(topics, 1, ranks)."""
         return block.ranked(depth).documents[:, None, :]
 
 
@@ -103,7 +98,6 @@ class SampledRankings(Policy):
     """The rankings in the file, all equally likely: they are the policy, so their mean is exact."""
 
     def rankings(self, block: Block, depth: int | None) -> Ints:
-        """(topics, samples, ranks); topics may have different numbers of samples."""
         assert block.rankings is not None  # noqa: S101 -- blocks of this policy are made with rankings
         return block.rankings[..., :depth]
 
@@ -124,7 +118,6 @@ class PlackettLuceRun(Policy):
         return PlackettLuce(block.scores, temperature=self.temperature)
 
     def rankings(self, block: Block, depth: int | None) -> Ints:
-        """(topics, samples, ranks), drawn at random."""
         longest = int(block.retrieved.max(initial=0))
         k = longest if depth is None else min(depth, longest)
         if k == 0:

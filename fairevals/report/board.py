@@ -4,7 +4,6 @@ import math
 from collections.abc import Set
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 
@@ -14,7 +13,8 @@ from fairevals.evaluation.scores import Scores
 from fairevals.measures import CompositeMeasure, ExposureMeasure, Measure, parse_measure
 from fairevals.measures.base import NEUTRAL
 from fairevals.report.html import DECIMALS
-from fairevals.statistics import RunGroups, mean_interval, significance_groups, tukey_family
+from fairevals.statistics.inference import mean_interval
+from fairevals.statistics.tukey import RunGroups, significance_groups, tukey_family
 from fairevals.typing import Bools, Floats
 
 UTILITY, FAIRNESS, BOTH, OTHER = "utility", "fairness", "both", "other"
@@ -22,9 +22,7 @@ _ROLES = {"GFR": BOTH, "EE_R": UTILITY}
 """Measures whose class does not tell: GFR combines both, EE_R is the relevance part of expected exposure."""
 
 PERMUTED_VALUES = 60_000_000
-"""The most values that are permuted for all measures together."""
-PERMUTATIONS = (1_000, 10_000)
-"""The fewest and the most permutations."""
+"""About as many values are permuted for all measures together, in 1,000 to 10,000 permutations."""
 
 
 def role(measure: Measure) -> str:
@@ -135,13 +133,9 @@ class Board:
         return [int(r) for r in np.flatnonzero(pareto(np.where(lacks[:, None], np.nan, costs)))]
 
     def any(self, field: str) -> bool:
-        """Whether a flag of any entry is set."""
-        return any(getattr(entry, field) for row in self.entries for entry in row)
-
-    @property
-    def sampled(self) -> bool:
-        """Whether any value comes from drawn rankings."""
-        return any(not math.isnan(entry.sampling_se) for row in self.entries for entry in row)
+        """Whether a flag or a text of any entry is set, or a number is not NaN."""
+        values = [getattr(entry, field) for row in self.entries for entry in row]
+        return any(not math.isnan(value) if isinstance(value, float) else value for value in values)
 
 
 def board(
@@ -156,23 +150,20 @@ def board(
 
     Letters are for the runs that are neither baseline nor reference, by status or as named here.
     """
-    runs, measures = range(len(scores.runs)), range(len(scores.measures))
-    fewest, most = PERMUTATIONS
-    resamples = max(fewest, min(most, PERMUTED_VALUES // max(1, scores.values.size)))
-    test: Any = {"alpha": alpha, "resamples": resamples, "seed": seed}
-    families = [tukey_family(scores, m, baseline=baseline, references=references) for m in measures]
-    groups = tuple(significance_groups(scores, m, families[m], **test) for m in measures)
+    resamples = max(1_000, min(10_000, PERMUTED_VALUES // max(1, scores.values.size)))
+    groups: list[RunGroups] = []
     columns: list[list[BoardEntry]] = []
-    for m in measures:
-        direction, incomplete = scores.measures[m].direction, scores.incomplete[:, m].tolist()
+    for m in range(len(scores.measures)):
+        family = tukey_family(scores, m, baseline=baseline, references=references)
+        groups.append(significance_groups(scores, m, family, alpha=alpha, resamples=resamples, seed=seed))
+        runs, complete = range(len(scores.runs)), (~scores.incomplete[:, m]).tolist()
         means = [(scores.mean(r, m), *mean_interval(scores, r, m, 1 - alpha)) for r in runs]
-        complete = [not lacks for lacks in incomplete]
-        best = best_of([mean.value for mean, _, _ in means], direction, DECIMALS, complete)
+        best = best_of([scores.cost(r, m) for r in runs], DECIMALS, complete)
         columns.append(
             [
                 BoardEntry(
                     value=mean.value,
-                    cost=float(direction.cost(mean.value)),
+                    cost=scores.cost(r, m),
                     **interval._asdict(),
                     letters=groups[m].letters[r],
                     topics=mean.topics,
@@ -180,11 +171,10 @@ def board(
                     topic_se=spread.topics,
                     sampling_se=spread.sampling,
                     notable=spread.notable,
-                    incomplete=incomplete[r],
+                    incomplete=not complete[r],
                     best=best[r],
                 )
                 for r, (mean, interval, spread) in enumerate(means)
             ]
         )
-    entries = tuple(zip(*columns, strict=True))
-    return Board(scores, entries, resamples, alpha, groups)
+    return Board(scores, tuple(zip(*columns, strict=True)), resamples, alpha, tuple(groups))

@@ -1,25 +1,23 @@
 """The figures of a report, apart from those of trained policies."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.colors import LinearSegmentedColormap
+from matplotlib.figure import Figure
+from matplotlib.transforms import Bbox
 
 from fairevals.errors import escape
 from fairevals.evaluation.exposures import DocumentRow, GroupRow
-from fairevals.measures import Direction
 from fairevals.report.board import Board
 from fairevals.report.groups import Distribution, Merits
-from fairevals.report.style import COLOURS, HATCHES, INK, MARKERS, legend_below, new_figure
-from fairevals.statistics import Paired, RankCorrelations
+from fairevals.report.style import COLOURS, HATCHES, INK, figure_legend, new_figure
+from fairevals.statistics.correlation import RankCorrelations
+from fairevals.statistics.pairing import Paired
 from fairevals.typing import Floats
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
 MAX_MEASURES = 24
 """The heat map shows at most so many measures."""
@@ -28,26 +26,14 @@ MAX_LABELS = 14
 
 
 @contextmanager
-def _panels(
-    count: int,
-    size: tuple[float, float],
-    margin: tuple[float, float],
-    xlabel: str,
-    ylabel: str,
-    **shared: Any,
-) -> Iterator[tuple[Figure, list[Axes]]]:
-    """A figure with `count` Axes in rows of three, labelled at its left and lower edge; places left over are empty."""
+def _panels(count: int, width: float, height: float, **shared: Any) -> Iterator[tuple[Figure, list[Axes]]]:
+    """A figure with `count` Axes in rows of three, each of a size in inches."""
     columns = min(3, count)
     rows = -(-count // columns)
-    with new_figure(margin[0] + size[0] * columns, margin[1] + size[1] * rows) as figure:
+    with new_figure(1.5 + width * columns, 0.6 + height * rows) as figure:
         axes = list(figure.subplots(rows, columns, squeeze=False, **shared).ravel())
         for unused in axes[count:]:
             unused.set_axis_off()
-        for left in axes[:count:columns]:
-            left.set_ylabel(ylabel)
-        for lowest in axes[max(0, count - columns) : count]:
-            lowest.set_xlabel(xlabel)
-            lowest.tick_params(labelbottom=True)
         yield figure, axes[:count]
 
 
@@ -58,16 +44,10 @@ def tradeoff_figure(
 
     `kinds` says which runs are "baseline" or "reference policy".
     """
-    columns = min(3, len(up))
-    rows = -(-len(up) // columns)
-    with new_figure(4.6 * columns if columns > 1 else 6.4, 3.9 * rows) as figure:
-        legend: dict[str, Any] = {}
-        for number, measure in enumerate(up, 1):
-            axes = figure.add_subplot(rows, columns, number)
+    with _panels(len(up), 4.2, 3.6) as (figure, planes):
+        for axes, measure in zip(planes, up, strict=True):
             _plane(axes, board, names, across, measure, kinds)
-            handles, texts = axes.get_legend_handles_labels()
-            legend = dict(zip(texts, handles, strict=True)) | legend
-        figure.legend(legend.values(), legend, loc="outside lower center", ncols=4, frameon=False)
+        figure_legend(figure)
     return figure
 
 
@@ -94,59 +74,30 @@ def _plane(
             look: Any = {"color": colour, "markerfacecolor": fill, "markersize": 6, "zorder": 3}
             if mine:
                 axes.plot(x[mine], y[mine], marker, label=label, **look)
-    directions = [board.scores.measures[m].direction for m in (across, up)]
-    axes.set_xlabel(f"{board.scores.measures[across]} {directions[0].arrow}")
-    axes.set_ylabel(f"{board.scores.measures[up]} {directions[1].arrow}")
+    axes.set_xlabel(f"{board.scores.measures[across]} {board.scores.measures[across].direction.arrow}")
+    axes.set_ylabel(f"{board.scores.measures[up]} {board.scores.measures[up].direction.arrow}")
     axes.margins(0.12)
-    _mark_best_corner(axes, *directions)
-    some = [r for r in known if r in front or kinds.get(r) == "baseline"]
-    place_labels(axes, x, y, names, known if len(known) <= MAX_LABELS else some)
+    some = [r for r in known if len(known) <= MAX_LABELS or r in front or kinds.get(r) == "baseline"]
+    place_labels(axes, x[some], y[some], [names[r] for r in some])
 
 
-def _mark_best_corner(axes: Axes, across: Direction, up: Direction) -> None:
-    """Write "better" into the corner where both are best, unless a measure is best at a target value."""
-    if across.target is None and up.target is None:
-        right, top = across.word == "higher", up.word == "higher"
-        text = f"better {'↗' if right and top else '↘' if right else '↖' if top else '↙'}"
-        place = (0.99 if right else 0.01, 0.985 if top else 0.015)
-        align: Any = {"ha": "right" if right else "left", "va": "top" if top else "bottom"}
-        axes.text(*place, text, transform=axes.transAxes, color="#777777", fontsize=8, **align)
-
-
-def place_labels(axes: Axes, x: Floats, y: Floats, texts: Sequence[str], which: Sequence[int]) -> None:
-    """Names beside their points, each where it overlaps least; a name that would cover too much is skipped."""
-    figure = axes.get_figure(root=True)
-    if figure is None:
-        return
-    size = np.array(figure.get_size_inches()) * figure.dpi
+def place_labels(axes: Axes, x: Floats, y: Floats, texts: Sequence[str]) -> None:
+    """Names beside their points; a name that would cover other names or points on every side is skipped."""
+    dots = 100 / 72  # pixels for each point of the font
+    axes.autoscale_view()
     points = axes.transData.transform(np.column_stack([x, y]))
-    boxes = [(px - 5, py - 5, px + 5, py + 5) for px, py in points if np.isfinite(px) and np.isfinite(py)]
-    for r in which:
-        width, height = 5.0 * len(texts[r]) * figure.dpi / 72, 9.0 * figure.dpi / 72
-        places = []
-        for dx, dy in ((7, 4), (7, -12), (-7, 4), (-7, -12), (0, 9), (0, -17)):
-            left = points[r][0] + dx - (0 if dx > 0 else width if dx < 0 else width / 2)
-            low = points[r][1] + dy
-            box = (left, low, left + width, low + height)
-            outside = max(0.0, -left) + max(0.0, left + width - size[0])
-            places.append((sum(_overlap(box, other) for other in boxes) + 50 * outside, dx, dy, box))
-        cost, dx, dy, box = min(places, key=lambda place: place[0])
-        if cost > 0.3 * width * height:
-            continue
-        boxes.append(box)
-        axes.annotate(
-            texts[r],
-            (x[r], y[r]),
-            (dx * 72 / figure.dpi, dy * 72 / figure.dpi),
-            textcoords="offset points",
-            ha="left" if dx > 0 else "right" if dx < 0 else "center",
-            fontsize=8,
-            zorder=4,
-        )
-
-
-def _overlap(a: tuple[float, ...], b: tuple[float, ...]) -> float:
-    return max(0.0, min(a[2], b[2]) - max(a[0], b[0])) * max(0.0, min(a[3], b[3]) - max(a[1], b[1]))
+    taken = [Bbox.from_bounds(px - 3, py - 3, 6, 6) for px, py in points]
+    for place, text in enumerate(texts):
+        width, height = 4.5 * len(text) * dots, 8.0 * dots
+        for dx, dy in ((5, 2), (-5, 2), (5, -9), (-5, -9), (0, 6), (0, -14)):
+            side, share = {5: ("left", 0.0), -5: ("right", 1.0), 0: ("center", 0.5)}[dx]
+            left, low = points[place] + (dx * dots - share * width, dy * dots)
+            box = Bbox.from_bounds(left, low, width, height)
+            if not box.count_overlaps(taken):
+                taken.append(box)
+                look: Any = {"textcoords": "offset points", "ha": side, "fontsize": 8, "zorder": 4}
+                axes.annotate(text, (x[place], y[place]), (dx, dy), **look)
+                break
 
 
 def gains_figure(paired: Paired, run: str, baseline: str) -> Figure:
@@ -174,16 +125,13 @@ def gains_figure(paired: Paired, run: str, baseline: str) -> Figure:
 
 def heat_map(correlations: RankCorrelations, names: Sequence[str]) -> Figure:
     """Kendall's τ between every two measures, from −1 (orange) through 0 (white) to 1 (blue)."""
-    from matplotlib.colors import LinearSegmentedColormap
-
     count = min(len(names), MAX_MEASURES)
     tau = correlations.tau[:count, :count]
     with new_figure(2.6 + 0.62 * count, 1.9 + 0.5 * count) as figure:
         scale = LinearSegmentedColormap.from_list("tau", [COLOURS[1], "#f4f4f4", COLOURS[0]])
         axes = figure.add_subplot()
-        edges = np.arange(count + 1) - 0.5
         look: Any = {"cmap": scale.with_extremes(bad="#bbbbbb"), "vmin": -1, "vmax": 1, "edgecolors": "white"}
-        mesh = axes.pcolormesh(edges, edges, np.ma.masked_invalid(tau), **look)
+        mesh = axes.pcolormesh(range(count), range(count), np.ma.masked_invalid(tau), **look)
         for (a, b), value in np.ndenumerate(tau):
             text = "–" if np.isnan(value) else f"{value:.2f}".replace("-0.00", "0.00")
             # Not the ink of the scheme: the cell keeps its colour in the dark scheme.
@@ -202,39 +150,32 @@ def heat_map(correlations: RankCorrelations, names: Sequence[str]) -> Figure:
 
 def ranks_figure(distributions: Sequence[Distribution]) -> Figure:
     """Stacked shares of the groups along the ranks, one Axes per run, with the target as a bar at the right."""
-    ylabel = f"mean membership ({escape(distributions[0].attribute, 24)})"
-    with _panels(len(distributions), (2.6, 2.9), (1.6, 0.6), "first k ranks", ylabel, sharey=True) as panels:
-        figure, all_axes = panels
+    with _panels(len(distributions), 2.6, 2.9, sharey=True) as (figure, all_axes):
         for axes, distribution in zip(all_axes, distributions, strict=True):
-            _stacked_shares(axes, distribution)
-        handles, texts = all_axes[0].get_legend_handles_labels()
-        figure.legend(handles[::-1], texts[::-1], loc="outside right center", frameon=False)
+            ranks = np.arange(1, distribution.achieved.shape[0] + 1)
+            below, target_below = np.zeros(ranks.size), 0.0
+            width = 0.1 * ranks.size
+            place = ranks[-1] + 2 * width
+            for g, group in enumerate(distribution.groups):
+                look: Any = {"facecolor": COLOURS[g % len(COLOURS)], "hatch": HATCHES[g % len(HATCHES)]}
+                look |= {"alpha": 0.75, "edgecolor": "white", "linewidth": 0.3}
+                above = below + distribution.achieved[:, g]
+                axes.fill_between(ranks, below, above, label=str(escape(group, 24)), **look)
+                axes.bar(place, distribution.target[g], width, target_below, **look)
+                below, target_below = above, target_below + float(distribution.target[g])
+            ticks = [1, *[k for k in (5, 10, 20, 50, 100) if 1 < k <= ranks[-1]]]
+            axes.set_xticks([*ticks, place], [*map(str, ticks), "target"])
+            axes.set(ylim=(0, 1), xlim=(1, ranks[-1] + 3 * width), xlabel="first k ranks")
+            axes.set_title(str(escape(distribution.run, 28)), fontsize=10)
+            axes.grid(visible=False)
+        figure.supylabel(f"mean membership ({escape(distributions[0].attribute, 24)})", fontsize=10)
+        figure_legend(figure, "right center", reverse=True)
     return figure
-
-
-def _stacked_shares(axes: Axes, distribution: Distribution) -> None:
-    ranks = np.arange(1, distribution.achieved.shape[0] + 1)
-    below, target_below = np.zeros(ranks.size), 0.0
-    width = 0.1 * ranks.size
-    place = ranks[-1] + 2 * width
-    for g, group in enumerate(distribution.groups):
-        look: Any = {"facecolor": COLOURS[g % len(COLOURS)], "hatch": HATCHES[g % len(HATCHES)]}
-        look |= {"alpha": 0.75, "edgecolor": "white", "linewidth": 0.3}
-        above = below + distribution.achieved[:, g]
-        axes.fill_between(ranks, below, above, label=str(escape(group, 24)), **look)
-        axes.bar(place, distribution.target[g], width, target_below, **look)
-        below, target_below = above, target_below + float(distribution.target[g])
-    ticks = [1, *[k for k in (5, 10, 20, 50, 100) if 1 < k <= ranks[-1]]]
-    axes.set_xticks([*ticks, place], [*map(str, ticks), "target"])
-    axes.set(ylim=(0, 1), xlim=(1, ranks[-1] + 3 * width))
-    axes.set_title(str(escape(distribution.run, 28)), fontsize=10)
-    axes.grid(visible=False)
 
 
 def merits_figure(merits: Sequence[Merits]) -> Figure:
     """Exposure by merit, one Axes per run: thin bars hold 90 % of the documents, thick ones half."""
-    texts = ("merit (the grade)", "expected exposure")
-    with _panels(len(merits), (3.1, 2.7), (1.0, 0.8), *texts, sharex=True, sharey=True) as (figure, all_axes):
+    with _panels(len(merits), 3.1, 2.7, sharey=True) as (figure, all_axes):
         for axes, one in zip(all_axes, merits, strict=True):
             low, lower, upper, high = one.quantiles.T
             thick: Any = {"linewidth": 6, "alpha": 0.65, "label": "half of them"}
@@ -246,9 +187,11 @@ def merits_figure(merits: Sequence[Merits]) -> Figure:
             ends = np.array([0.0, float(one.levels.max(initial=0.0))])
             axes.plot(ends, one.slope * ends, ":", color="#000000", label="in proportion to merit")
             axes.set_title(one.run, fontsize=10)
+            axes.set(xlabel="merit (the grade)")
             axes.set_ylim(bottom=0)
             axes.margins(x=0.12)
-        legend_below(figure, all_axes[0], min(5, 1 + 2 * len(merits)))
+        figure.supylabel("expected exposure", fontsize=10)
+        figure_legend(figure)
     return figure
 
 
@@ -288,19 +231,15 @@ def group_share_against_target(rows: Sequence[GroupRow], title: str = "") -> Fig
     """Each group's mean share of exposure beside its target share (rows of topic "all"), one Axes per attribute."""
     means = [row for row in rows if row.topic == "all"]
     attributes = list(dict.fromkeys(row.attribute for row in means))
-    with new_figure(1.2 + 3.6 * max(len(attributes), 1), 3.8) as figure:
-        for number, attribute in enumerate(attributes):
-            axes = figure.add_subplot(1, len(attributes), number + 1)
+    with _panels(max(len(attributes), 1), 3.6, 3.2, sharey=True) as (figure, all_axes):
+        for axes, attribute in zip(all_axes, attributes, strict=False):
             mine = [row for row in means if row.attribute == attribute]
             place = np.arange(len(mine))
-            target: Any = {"color": COLOURS[1], "markersize": 8, "label": "target"}
             axes.bar(place, [row.share for row in mine], 0.6, color=COLOURS[5], label="share of exposure")
-            axes.plot(place, [row.target for row in mine], MARKERS[3], **target)
+            axes.plot(place, [row.target for row in mine], "D", color=COLOURS[1], label="target")
             axes.set_xticks(place, [row.group for row in mine], rotation=30, ha="right")
             axes.set(title=attribute, ylim=(0, 1), xlabel="group")
-            if number == 0:
-                axes.set_ylabel("share (mean over topics)")
-                axes.legend(frameon=False)
-        if title:
-            figure.suptitle(title)
+        figure.supylabel("share (mean over topics)", fontsize=10)
+        figure_legend(figure)
+        figure.suptitle(title)
     return figure

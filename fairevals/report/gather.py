@@ -18,16 +18,9 @@ from fairevals.report.groups import Distribution, Merits, run_details
 from fairevals.report.sources import FileInfo, files_of, versions
 from fairevals.report.style import labels
 from fairevals.report.training import TrainingSummary, read_summaries
-from fairevals.statistics import (
-    Comparisons,
-    Paired,
-    RankCorrelations,
-    compare,
-    pair,
-    rank_correlations,
-    remarks,
-)
-from fairevals.statistics.pairing import NEGLIGIBLE, abridged, mean, position
+from fairevals.statistics.compare import Comparisons, compare, remarks
+from fairevals.statistics.correlation import RankCorrelations, rank_correlations
+from fairevals.statistics.pairing import NEGLIGIBLE, Paired, abridged, mean, pair, position
 from fairevals.typing import Floats
 
 PANELS = 6
@@ -48,7 +41,6 @@ class Report:
     scores: Scores
     board: Board
     baseline: int
-    baseline_given: bool
     references: frozenset[int]
     comparisons: Comparisons | None
     correlations: RankCorrelations | None
@@ -59,11 +51,11 @@ class Report:
     trained: TrainingSummary | None
     files: tuple[FileInfo, ...]
     versions: dict[str, str]
-    panels: tuple[int, ...] = ()
+    panels: tuple[int, ...]
     """The runs whose distributions and exposures are drawn."""
-    distributions: tuple[tuple[Distribution, ...], ...] = ()
+    distributions: tuple[tuple[Distribution, ...], ...]
     """For each attribute, one per run of `panels`."""
-    merits: tuple[Merits, ...] = ()
+    merits: tuple[Merits, ...]
     remarks: tuple[str, ...] = ()
 
     @property
@@ -155,8 +147,8 @@ def gather(
         scores = score(runs, collection, plan, jobs=jobs, progress=progress)
     for warning in caught:  # shown as usual, and again among the remarks
         warnings.warn_explicit(warning.message, warning.category, warning.filename, warning.lineno)
-    compared = position(scores, "run", 0 if baseline is None else baseline)
-    reference_runs = {position(scores, "run", run) for run in references}
+    compared = position(scores, 0 if baseline is None else baseline)
+    reference_runs = {position(scores, run) for run in references}
     reference_runs |= {r for r in range(len(scores.runs)) if scores.status(r) == "reference"}
     named = None if baseline is None else compared  # the default one is a run like any other
     means = board(scores, baseline=named, references=reference_runs, seed=seed)
@@ -167,8 +159,19 @@ def gather(
         comparisons = compare(scores, compared, resamples=resamples, **options)
         correlations = rank_correlations(scores, seed=seed) if len(scores.measures) > 1 else None
     roles = [role(measure) for measure in scores.measures]
-    across = roles.index(UTILITY) if UTILITY in roles else None
-    up = [m for m, kind in enumerate(roles) if kind == (FAIRNESS if FAIRNESS in roles else BOTH)]
+    across, up, wanted = None, [], [compared, means.order[0]]
+    if UTILITY in roles:
+        across = roles.index(UTILITY)
+        up = [m for m, kind in enumerate(roles) if kind == (FAIRNESS if FAIRNESS in roles else BOTH)]
+        wanted += [r for m in (across, *up) if (r := means.winner(m)) is not None]
+        wanted += [r for m in up for r in means.front(across, m)]
+    chosen = list(dict.fromkeys([*wanted, *sorted(reference_runs), *means.order]))[:PANELS]
+    panels = tuple(r for r in means.order if r in chosen)
+    names = labels(scores.runs, 28)
+    limits: Any = {"depth": min(task.cutoff or DEPTH, 100), "cutoff": task.cutoff}
+    limits["attributes"] = list(collection.attributes)[:MAX_ATTRIBUTES]
+    details = [run_details(runs[r], collection, plan.policy, name=names[r], **limits) for r in panels]
+    by_attribute = zip(*(distributions for distributions, _ in details), strict=True)
     report = Report(
         collection=collection,
         plan=plan,
@@ -176,46 +179,22 @@ def gather(
         scores=scores,
         board=means,
         baseline=compared,
-        baseline_given=baseline is not None,
         references=frozenset(reference_runs),
         comparisons=comparisons,
         correlations=correlations,
         across=across,
-        up=tuple(up) if across is not None else (),
+        up=tuple(up),
         trained=summary,
         files=files,
         versions=versions(),
+        panels=panels,
+        distributions=tuple(column for column in by_attribute if any(one.topics for one in column)),
+        merits=tuple(merits for _, merits in details),
     )
-    report = _with_panels(report, runs)
     lines = [*scores.notes, *(str(warning.message) for warning in caught), *_remarks(report)]
+    if baseline is None and comparisons is not None:
+        lines.append(f"the baseline is the first run given, {escape(scores.runs[0])}")
     return replace(report, remarks=tuple(dict.fromkeys(lines)))
-
-
-def _with_panels(report: Report, runs: Sequence[Any]) -> Report:
-    """With the details of the baseline, the best by each measure, the fronts, references, then the next best."""
-    order, collection, task = report.board.order, report.collection, report.collection.task
-    wanted = [report.baseline, order[0]]
-    if report.across is not None:
-        wanted += [r for m in (report.across, *report.up) if (r := report.board.winner(m)) is not None]
-        wanted += [r for m in report.up for r in report.board.front(report.across, m)]
-    chosen = list(dict.fromkeys([*wanted, *sorted(report.references), *order]))[:PANELS]
-    panels = tuple(r for r in order if r in chosen)
-    names = labels(report.scores.runs, 28)
-    details = [
-        run_details(
-            runs[r],
-            collection,
-            report.plan.policy,
-            name=names[r],
-            attributes=list(collection.attributes)[:MAX_ATTRIBUTES],
-            depth=min(task.cutoff or DEPTH, 100),
-            cutoff=task.cutoff,
-        )
-        for r in panels
-    ]
-    by_attribute = zip(*(distributions for distributions, _ in details), strict=True)
-    shown = tuple(column for column in by_attribute if any(one.topics for one in column))
-    return replace(report, panels=panels, distributions=shown, merits=tuple(merits for _, merits in details))
 
 
 def _remarks(report: Report) -> Iterator[str]:
@@ -246,5 +225,3 @@ def _remarks(report: Report) -> Iterator[str]:
             f"distributions and exposure are drawn for {len(report.panels)} of {pluralize(len(scores.runs), 'run')}: "
             "the baseline, the best by each measure, the Pareto front, then the next best"
         )
-    if not report.baseline_given and len(scores.runs) > 1:
-        yield f"the baseline is the first run given, {escape(scores.runs[report.baseline])}"

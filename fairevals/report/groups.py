@@ -9,9 +9,9 @@ import numpy as np
 from fairevals.attention import parse_attention
 from fairevals.evaluation import Collection, Plan, open_run
 from fairevals.io.task import PolicySpec
+from fairevals.measures.base import merit
 from fairevals.measures.expected_exposure import target_exposure
 from fairevals.measures.gf import mean_membership_along_ranks
-from fairevals.measures.merit import merit
 from fairevals.typing import Bools, Floats, Ints
 
 ATTENTION, MERIT = "log2", "identity"
@@ -115,12 +115,10 @@ def _shares_along_ranks(membership: Floats, order: Ints, depth: int) -> Floats |
 
 
 def _by_merit(run: str, merits: Floats, exposures: Floats, targets: Floats) -> Merits:
-    levels = np.unique(merits)
+    levels, bins = np.unique(merits, return_inverse=True)
     if levels.size > MAX_LEVELS:
-        edges = np.unique(np.quantile(merits, np.linspace(0, 1, MAX_LEVELS + 1)))
-        bins = np.clip(np.searchsorted(edges, merits, side="right") - 1, 0, edges.size - 2)
-    else:
-        bins = np.searchsorted(levels, merits)
+        edges = np.quantile(merits, np.linspace(0, 1, MAX_LEVELS + 1)[1:-1])
+        bins = np.searchsorted(edges, merits, side="right")
     members = [np.flatnonzero(bins == b) for b in np.unique(bins)]
     total = float(merits.sum())
     quantiles = [np.quantile(exposures[m], (0.05, 0.25, 0.75, 0.95)) for m in members]

@@ -1,17 +1,13 @@
 """What all pages share: escaping templates, a content policy that loads nothing, and numbers as text."""
 
-from __future__ import annotations
-
 import base64
 import hashlib
 import math
 import re
 from importlib.resources import files
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from jinja2 import Environment
-    from markupsafe import Markup
+from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
 
 DECIMALS = 4
 """Decimals of a value on a page."""
@@ -22,8 +18,6 @@ def environment(*packages: str) -> Environment:
 
     Everything that a template prints is escaped, and a missing variable is an error.
     """
-    from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
-
     return Environment(
         loader=ChoiceLoader([PackageLoader(package, "templates") for package in packages]),
         autoescape=True,
@@ -48,26 +42,16 @@ def _hash(text: str) -> str:
     return "'sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode("ascii") + "'"
 
 
-def format_number(value: float | None, places: int = DECIMALS) -> str:
-    """A number with a typographic minus sign; a dash where it is undefined.
+def format_number(value: float | None, places: int = DECIMALS, sign: str = "-") -> str:
+    """A number with a typographic minus sign (and a plus sign if `sign` is "+"); a dash where it is undefined.
 
-    >>> format_number(-0.25, 2), format_number(float("nan")), format_number(-0.00001)
-    ('−0.25', '–', '0.0000')
+    >>> format_number(-0.25, 2), format_number(float("nan")), format_number(-0.00001), format_number(0.25, 2, "+")
+    ('−0.25', '–', '0.0000', '+0.25')
     """
     if value is None or math.isnan(value):
         return "–"
-    text = f"{value:.{places}f}"
-    return text.replace("-", "−") if float(text) else text.replace("-", "")
-
-
-def format_signed(value: float | None, places: int = DECIMALS) -> str:
-    """Like `format_number`, with a plus sign where the value is above 0.
-
-    >>> format_signed(0.25, 2), format_signed(-0.25, 2), format_signed(0.0, 2)
-    ('+0.25', '−0.25', '0.00')
-    """
-    text = format_number(value, places)
-    return text if value is None or math.isnan(value) or value <= 0 or not float(text) else f"+{text}"
+    text = f"{value:{sign}.{places}f}"
+    return text.replace("-", "−") if float(text) else text.strip("+-")
 
 
 def format_p(p: float) -> str:
@@ -85,6 +69,4 @@ def breakable(name: str) -> Markup:
     >>> breakable("GF(attr='<b>')@20")
     Markup('GF<wbr>(attr=&#39;&lt;b&gt;&#39;)<wbr>@20')
     """
-    from markupsafe import Markup
-
     return Markup("<wbr>").join(part for part in re.split(r"(?=[(@])|(?<=,)", name) if part)

@@ -3,9 +3,11 @@
 import inspect
 import math
 from collections.abc import Sequence
+from itertools import groupby
 from typing import Any
 
 import numpy as np
+from markupsafe import Markup
 
 from fairevals.errors import escape, pluralize
 from fairevals.measures import Measure
@@ -14,7 +16,7 @@ from fairevals.report.board import BOTH, Board, role
 from fairevals.report.gather import Report, drivers, tipping
 from fairevals.report.pictures import Picture
 from fairevals.report.style import data_uri, labels
-from fairevals.statistics import description
+from fairevals.statistics.compare import description
 from fairevals.statistics.pairing import orientation
 from fairevals.typing import Floats
 
@@ -43,17 +45,12 @@ def plain(value: Any) -> Any:
 
 def page(report: Report, pictures: Sequence[Picture]) -> bytes:
     """The bytes of index.html; the same report gives the same bytes."""
-    from markupsafe import Markup
-
     style, script = html.own_text("style.css"), html.own_text("script.js")
-    sections: dict[str, list[Picture]] = {}
-    for picture in pictures:
-        sections.setdefault(picture.section, []).append(picture)
+    sections = {key: list(group) for key, group in groupby(pictures, lambda picture: picture.section)}
     runs = report.scores.runs
     templates = html.environment("fairevals.report")
     templates.filters.update(
         number=html.format_number,
-        signed=html.format_signed,
         p=html.format_p,
         breakable=html.breakable,
         short=lambda text: str(escape(text, NAME)),
@@ -105,8 +102,8 @@ def _cards(report: Report) -> list[tuple[str, str, str]]:
         if winner is None:
             continue
         entry = board.entries[winner][m]
-        letters = [set(text) for r, text in enumerate(board.groups[m].letters) if r != winner]
-        alike = sum(1 for others in letters if others & set(entry.letters))
+        letters = board.groups[m].letters
+        alike = sum(bool(set(text) & set(entry.letters)) for r, text in enumerate(letters) if r != winner)
         verdict = f"; {pluralize(alike, 'other run')} not significantly different"
         verdict = verdict if alike else "; all other runs with letters differ significantly"
         value = html.format_number(entry.value) + (verdict if entry.letters else "")
@@ -141,13 +138,9 @@ def page_data(report: Report) -> dict[str, Any]:
         "runs": labels(scores.runs, NAME),
         "topics": [str(escape(topic, 80)) for topic in scores.topics] if kept else [],
         "measures": [
-            {
-                "name": str(m),
-                "arrow": m.direction.arrow,
-                "sign": orientation(m.direction),
-                "target": m.direction.target,
-            }
+            {"name": str(m), "arrow": d.arrow, "sign": orientation(d), "target": d.target}
             for m in scores.measures
+            for d in (m.direction,)
         ],
         "baseline": report.baseline,
         "references": sorted(report.references),

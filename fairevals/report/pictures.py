@@ -49,17 +49,16 @@ def pictures(report: Report) -> Iterator[Picture]:
     if merits:
         cutoff = report.collection.task.cutoff
         cut = f", first {cutoff} ranks" if cutoff else ""
-        by_run = []
-        for one in merits:
-            means = ", ".join(f"{value:.3f}" for value in one.mean)
-            by_run.append(
-                f"{one.run}: mean exposure {means} at merit {', '.join(f'{x:g}' for x in one.levels)}"
-            )
+        means = [
+            f"{one.run}: "
+            + ", ".join(f"{y:.3f} at merit {x:g}" for x, y in zip(one.levels, one.mean, strict=True))
+            for one in merits
+        ]
         yield Picture(
             "exposure",
             "exposure",
             figure_bytes(figures.merits_figure(merits)),
-            f"Expected exposure of documents by their merit, for {len(merits)} runs: {'; '.join(by_run)}.",
+            f"Mean expected exposure of documents by their merit, for {len(merits)} runs: {'; '.join(means)}.",
             f"Expected exposure of documents by their merit ({ATTENTION} attention{cut}, merit is the grade). A "
             "document above the dotted line has more than its share.",
         )
@@ -107,8 +106,8 @@ def _ranks(number: int, distributions: Sequence[Distribution]) -> Picture:
         return ", ".join(f"{group} {value:.2f}" for group, value in zip(groups, values, strict=True))
 
     last = "; ".join(f"{one.run}: {shares(one.achieved[-1])}" for one in distributions)
-    counts = sorted({one.topics for one in distributions})
-    topics = str(counts[0]) if len(counts) == 1 else f"{counts[0]} to {counts[-1]}"
+    counts = [one.topics for one in distributions]
+    topics = " to ".join(map(str, sorted({min(counts), max(counts)})))
     return Picture(
         "groups",
         f"ranks-{number}-{safe_name(attribute)}",

@@ -2,11 +2,14 @@
 
 import hashlib
 import os
+import platform
 from collections.abc import Sequence
 from dataclasses import dataclass
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+from fairevals import __version__
 from fairevals.io.dataset import is_dataset, open_dataset
 from fairevals.io.streams import reads_once
 from fairevals.io.task import Task
@@ -30,22 +33,17 @@ def file_info(role: str, path: Any) -> FileInfo:
         return FileInfo(role, "(not a file)", None, None)
     if os.fspath(path) == "-" or reads_once(path):
         return FileInfo(role, "(standard input or a pipe)", None, None)
-    if not is_dataset(path):
-        size, digest = _size_and_hash(Path(path))
-        return FileInfo(role, Path(path).name, size, digest)
-    lines, total = [], 0
-    for fragment in open_dataset(path).files:
-        size, digest = _size_and_hash(Path(fragment.path))
-        lines.append(f"{digest}  {Path(fragment.path).relative_to(path).as_posix()}\n")
-        total += size
-    name = Path(path).resolve().name
-    return FileInfo(role, f"{name}/", total, hashlib.sha256("".join(lines).encode()).hexdigest())
-
-
-def _size_and_hash(path: Path) -> tuple[int, str]:
-    with path.open("rb") as file:
-        digest = hashlib.file_digest(file, "sha256").hexdigest()
-        return file.tell(), digest
+    place, dataset = Path(path), is_dataset(path)
+    parts = [Path(fragment.path) for fragment in open_dataset(path).files] if dataset else [place]
+    size, hashes = sum(part.stat().st_size for part in parts), []
+    for part in parts:
+        with part.open("rb") as file:
+            hashes.append(hashlib.file_digest(file, "sha256").hexdigest())
+    if not dataset:
+        return FileInfo(role, place.name, size, hashes[0])
+    names = [part.relative_to(place).as_posix() for part in parts]
+    lines = "".join(f"{digest}  {name}\n" for digest, name in zip(hashes, names, strict=True))
+    return FileInfo(role, f"{place.resolve().name}/", size, hashlib.sha256(lines.encode()).hexdigest())
 
 
 def files_of(
@@ -68,10 +66,5 @@ def files_of(
 
 def versions() -> dict[str, str]:
     """The versions of this package and of those that numbers and figures come from."""
-    import platform
-    from importlib.metadata import version
-
-    from fairevals import __version__
-
     own = {"fairevals": __version__, "Python": platform.python_version()}
     return own | {name: version(name) for name in ("numpy", "scipy", "ir-measures", "matplotlib")}

@@ -1,25 +1,22 @@
 """How every figure looks, how it is saved, and how it is put into a page."""
 
-from __future__ import annotations
-
 import base64
 import io
 import re
 import warnings
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+import matplotlib as mpl
 import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
 from numpy.typing import ArrayLike
 
 from fairevals.errors import UsageError, escape
 from fairevals.io.streams import written_bytes
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#F0E442")
 """Okabe and Ito's palette, which colour-blind readers can tell apart."""
@@ -41,6 +38,7 @@ _SETTINGS: Any = {
     "hatch.linewidth": 0.4,
     "figure.facecolor": PAPER,
     "axes.facecolor": PAPER,
+    "figure.dpi": 100,
     "font.size": 10.0,
     "axes.spines.top": False,
     "axes.spines.right": False,
@@ -54,20 +52,14 @@ _SETTINGS: Any = {
 }
 
 
-@contextmanager
-def styled() -> Iterator[None]:
+def styled() -> AbstractContextManager[None]:
     """A context with the settings of all figures; the caller's matplotlib settings are not changed."""
-    import matplotlib as mpl
-
-    with mpl.rc_context(_SETTINGS):
-        yield
+    return mpl.rc_context(_SETTINGS)
 
 
 @contextmanager
 def new_figure(width: float, height: float) -> Iterator[Figure]:
     """A figure to draw on inside the context of `styled`; the size is in inches."""
-    from matplotlib.figure import Figure
-
     with styled():
         yield Figure(figsize=(width, height))
 
@@ -90,18 +82,26 @@ def band(
     axes: Axes, x: ArrayLike, mean: ArrayLike, deviation: ArrayLike, style: int, label: str, **line: Any
 ) -> None:
     """A line of means with a band of ± one deviation; a NaN deviation has no band, a NaN mean no line."""
-    places, middle = np.asarray(x, dtype=np.float64), np.asarray(mean, dtype=np.float64)
-    around = np.nan_to_num(np.asarray(deviation, dtype=np.float64))
-    colour, mark = COLOURS[style % len(COLOURS)], MARKERS[style % len(MARKERS)]
-    axes.plot(places, middle, marker=mark, color=colour, label=label, **line)
-    axes.fill_between(places, middle - around, middle + around, color=colour, alpha=0.18, linewidth=0)
+    middle, around = np.asarray(mean), np.nan_to_num(np.asarray(deviation, dtype=np.float64))
+    axes.plot(x, middle, label=label, **look(style), **line)
+    fill: Any = {"color": look(style)["color"], "alpha": 0.18, "linewidth": 0}
+    axes.fill_between(x, middle - around, middle + around, **fill)
 
 
-def legend_below(figure: Figure, axes: Axes, columns: int = 4) -> None:
-    """One legend for the whole figure, from the entries of one of its Axes."""
-    handles, texts = axes.get_legend_handles_labels()
-    columns = min(columns, len(texts))
-    figure.legend(handles, texts, loc="outside lower center", ncols=columns, frameon=False)
+def look(style: int) -> dict[str, Any]:
+    """The colour and the marker of the series with a number."""
+    return {"color": COLOURS[style % len(COLOURS)], "marker": MARKERS[style % len(MARKERS)]}
+
+
+def figure_legend(figure: Figure, where: str = "lower center", *, reverse: bool = False) -> None:
+    """One legend outside all Axes of a figure, with each label once."""
+    entries: dict[str, Any] = {}
+    for axes in figure.axes:
+        handles, texts = axes.get_legend_handles_labels()
+        entries |= zip(texts, handles, strict=True)
+    columns = 1 if where.startswith("right") else int(max(1, figure.get_figwidth() // 2.4))
+    place: Any = {"loc": f"outside {where}", "ncols": columns, "reverse": reverse}
+    figure.legend(entries.values(), entries, frameon=False, **place)
 
 
 def save(figure: Figure, path: Path) -> None:
@@ -138,10 +138,6 @@ def labels(names: Sequence[str], length: int = 24) -> list[str]:
     >>> labels(["bm25", "a" * 30 + "1", "a" * 30 + "2"], 8)
     ['bm25', 'aaaaaaa…', 'aaaaaaa… (2)']
     """
-    texts: list[str] = []
-    seen: dict[str, int] = {}
-    for name in names:
-        text = str(escape(name, length))
-        seen[text] = seen.get(text, 0) + 1
-        texts.append(text if seen[text] == 1 else f"{text} ({seen[text]})")
-    return texts
+    texts = [str(escape(name, length)) for name in names]
+    before = [texts[:place].count(text) for place, text in enumerate(texts)]
+    return [f"{text} ({count + 1})" if count else text for text, count in zip(texts, before, strict=True)]

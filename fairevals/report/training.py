@@ -1,15 +1,13 @@
 """Trained policies: their summaries as training wrote them, the effect of λ, and learning curves."""
 
-from __future__ import annotations
-
 import math
-import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+from matplotlib.figure import Figure
 
 from fairevals.errors import FairevalsError, InputError, Place, escape
 from fairevals.io.streams import Source
@@ -17,33 +15,18 @@ from fairevals.io.tables import table
 from fairevals.measures.base import HIGHER, Direction, split_name
 from fairevals.measures.index import INDEX, measure_class
 from fairevals.report.figures import place_labels
-from fairevals.report.style import COLOURS, MARKERS, band, labels, legend_below, new_figure
+from fairevals.report.style import band, figure_legend, labels, look, new_figure
 from fairevals.training import TrainedPolicy
+from fairevals.training.outputs import GREEDY_SUFFIX, SUMMARY
 
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
-SUMMARY_COLUMNS = ("policy", "lambda", "seed", "split", "measure", "value", "se")
 MAX_METHODS = 8
 MAX_LAMBDAS = 8
 """Learning curves are drawn for so many λ; the others are in their log.csv."""
 _DISPARITIES = ("D_group", "D_ind")
-_GREEDY = ".greedy"
-_SEED_AND_LAMBDA = re.compile(r"(-lambda[-+.0-9e]+)?(-seed\d+)?$")
-
-
-def method_of(policy: str) -> str:
-    """The method of a policy: its name without λ and seed.
-
-    >>> method_of("fair-pg-rank-lambda0.5-seed3"), method_of("ridge-seed0.greedy"), method_of("mine")
-    ('fair-pg-rank', 'ridge (greedy)', 'mine')
-    """
-    name = _SEED_AND_LAMBDA.sub("", policy.removesuffix(_GREEDY))
-    return f"{name} (greedy)" if policy.endswith(_GREEDY) else name
 
 
 def is_greedy(method: str) -> bool:
-    """Whether a method is the greedy reading of its policies: the one ranking by descending score."""
+    """Whether the points of a method are of greedy readings."""
     return method.endswith("(greedy)")
 
 
@@ -61,7 +44,7 @@ class SweepPoint:
     """A method at one λ on a split: its mean over seeds on a measure."""
 
     family: str
-    """The method; see `method_of`."""
+    """The method, with " (greedy)" for the greedy reading of its policies: the one ranking by descending score."""
     lam: float | None
     split: str
     measure: str
@@ -79,18 +62,15 @@ class TrainingSummary:
     points: tuple[SweepPoint, ...]
 
     @property
-    def measures(self) -> tuple[str, ...]:
-        return tuple(dict.fromkeys(p.measure for p in self.points))
-
-    @property
     def utility(self) -> str | None:
         """The first measure that is not a disparity."""
-        return next((m for m in self.measures if not m.startswith(_DISPARITIES)), None)
+        return next((p.measure for p in self.points if not p.measure.startswith(_DISPARITIES)), None)
 
     @property
     def disparity(self) -> str | None:
         """D_group if there is one, else D_ind."""
-        return next((m for start in _DISPARITIES for m in self.measures if m.startswith(start)), None)
+        measures = [p.measure for start in _DISPARITIES for p in self.points if p.measure.startswith(start)]
+        return measures[0] if measures else None
 
     @property
     def pair(self) -> list[str]:
@@ -98,15 +78,11 @@ class TrainingSummary:
         return [measure for measure in (self.utility, self.disparity) if measure]
 
     @property
-    def splits(self) -> tuple[str, ...]:
-        """Those of train, valid and test that there are, then others."""
-        usual, there = ("train", "valid", "test"), dict.fromkeys(p.split for p in self.points)
-        return (*(s for s in usual if s in there), *(s for s in there if s not in usual))
-
-    @property
-    def shown_splits(self) -> tuple[str, ...]:
+    def shown_splits(self) -> list[str]:
         """The splits that figures show: training and test data, or else the first two."""
-        return tuple(s for s in self.splits if s != "valid")[:2] or self.splits[:2]
+        splits = [p.split for p in self.points]
+        ordered = dict.fromkeys(("train", "test", *splits))
+        return [split for split in ordered if split in splits and split != "valid"][:2] or ["valid"]
 
     @property
     def families(self) -> tuple[str, ...]:
@@ -143,8 +119,13 @@ def read_summaries(folders: Sequence[Path]) -> TrainingSummary | None:
     """
     seeds: dict[tuple[str, float | None, str, str], list[float]] = {}
     for folder in folders:
-        for policy, lam, split, measure, value in _read_summary(folder):
-            values = seeds.setdefault((method_of(policy), lam, split, measure), [])
+        source = Source.of(folder / "summary.csv")
+        _, header, rows = table(source, SUMMARY[:-1])
+        for line, cells in rows:
+            row, place = dict(zip(header, cells, strict=True)), Place(source.name, line)
+            lam, value, _ = (_finite(row[name], place) for name in ("lambda", "value", "se"))
+            method = row["method"] + (" (greedy)" if row["policy"].endswith(GREEDY_SUFFIX) else "")
+            values = seeds.setdefault((method, lam, row["split"], row["measure"]), [])
             values += [] if value is None else [value]
     points = []
     for key, values in seeds.items():
@@ -152,16 +133,6 @@ def read_summaries(folders: Sequence[Path]) -> TrainingSummary | None:
         deviation = float(np.std(values, ddof=1)) if len(values) > 1 else math.nan
         points.append(SweepPoint(*key, mean, deviation, len(values), tuple(values)))
     return TrainingSummary(tuple(points)) if points else None
-
-
-def _read_summary(folder: Path) -> Iterator[tuple[str, float | None, str, str, float | None]]:
-    """Rows (policy, λ, split, measure, value) of a folder's summary.csv; columns are found by their names."""
-    source = Source.of(folder / "summary.csv")
-    _, header, rows = table(source, SUMMARY_COLUMNS)
-    for line, cells in rows:
-        row, place = dict(zip(header, cells, strict=True)), Place(source.name, line)
-        lam, value, _ = (_finite(row[name], place) for name in ("lambda", "value", "se"))
-        yield row["policy"], lam, row["split"], row["measure"], value
 
 
 def _finite(text: str, place: Place) -> float | None:
@@ -189,13 +160,13 @@ def lambda_figure(summary: TrainingSummary) -> Figure:
                     points = [p for p in summary.of(name, split, measure) if not math.isnan(p.mean)]
                     known = [(lams.index(p.lam), p.mean, p.deviation) for p in points if p.lam is not None]
                     x, mean, deviation = np.array(known).reshape(-1, 3).T
-                    label, line = f"{labels([name])[0]}, {split}", ("-", "--")[s % 2]
+                    label, line = f"{labels([name])[0]}, {split}", ("-", "--")[s]
                     band(axes, x, mean, deviation, 2 * f + s, label, linestyle=line)
             axes.set_xticks(range(len(lams)), [f"{lam:g}" for lam in lams])
             axes.set(xlabel="λ (weight of the disparity)", ylabel=f"{measure} {direction_of(measure).arrow}")
             if measure == summary.disparity:
                 axes.set_ylim(bottom=0)
-        legend_below(figure, figure.axes[0])
+        figure_legend(figure)
     return figure
 
 
@@ -215,20 +186,19 @@ def plane_figure(summary: TrainingSummary) -> Figure:
             both = [(p, q) for p, q in both if not math.isnan(p.mean + q.mean)]
             if not both:
                 continue
-            x, dx, y, dy = np.array([(p.mean, p.deviation, q.mean, q.deviation) for p, q in both]).T
-            look: Any = {"marker": MARKERS[f % len(MARKERS)], "color": COLOURS[f % len(COLOURS)]}
-            look |= {"linestyle": "-" if len(both) > 1 else "none", "elinewidth": 0.8}
-            axes.errorbar(x, y, np.nan_to_num(dy), np.nan_to_num(dx), label=labels([name])[0], **look)
+            rows = [(p.mean, q.mean, q.deviation, p.deviation) for p, q in both]
+            line: Any = {"linestyle": "-" if len(both) > 1 else "none", "elinewidth": 0.8}
+            x, y, yerr, xerr = np.nan_to_num(np.array(rows).T)
+            axes.errorbar(x, y, yerr, xerr, label=labels([name])[0], **look(f), **line)
             if name in summary.swept:
                 named += [(f"λ={p.lam:g}", p.mean, q.mean) for p, q in both]
         axes.set_xlabel(f"{utility} {direction_of(utility or '').arrow}, {split}")
         axes.set_ylabel(f"{disparity} {direction_of(disparity or '').arrow}, {split}")
         axes.set_ylim(bottom=min(0.0, axes.get_ylim()[0]))
         axes.margins(0.1)
-        texts = [text for text, _, _ in named]
-        xs, ys = (np.array([point[i] for point in named]) for i in (1, 2))
-        place_labels(axes, xs, ys, texts, range(len(texts)))
-        figure.legend(loc="outside right center", frameon=False)
+        places = np.array([place for _, *place in named]).reshape(-1, 2)
+        place_labels(axes, places[:, 0], places[:, 1], [text for text, _, _ in named])
+        figure_legend(figure, "right center")
     return figure
 
 
@@ -242,25 +212,20 @@ def learning_figure(policies: Sequence[TrainedPolicy]) -> Figure | None:
     lambdas = list(dict.fromkeys(policy.settings.lam for policy in stepwise))[:MAX_LAMBDAS]
     if not lambdas:
         return None
-    validated = any(valid is not None for policy in stepwise for _, _, valid, _ in policy.curve)
-    with new_figure(10.4 if validated else 6.2, 4.2) as figure:
-        loss = figure.add_subplot(1, 1 + validated, 1)
-        loss.set(xlabel="epoch", ylabel="training loss, mean over topics ↓")
-        quality = figure.add_subplot(1, 2, 2) if validated else None
-        if quality is not None:
-            quality.set(xlabel="epoch", ylabel="quality on validation data, mean over topics ↑")
-        labelled: set[float] = set()
-        for policy in (policy for policy in stepwise if policy.settings.lam in lambdas):
-            lam, number = policy.settings.lam, lambdas.index(policy.settings.lam)
-            look: Any = {"color": COLOURS[number % len(COLOURS)]}
-            label = None if lam in labelled else f"{labels([policy.settings.method])[0]}, λ = {lam:g}"
-            labelled.add(lam)
-            steps = np.array([(epoch, value) for epoch, value, _, _ in policy.curve if not math.isnan(value)])
-            loss.plot(steps[:, 0], steps[:, 1], label=label, **look)
-            valid = np.array([(epoch, value) for epoch, _, value, _ in policy.curve if value is not None])
-            if quality is not None and valid.size:
-                chosen = max(place for place, (_, _, _, best) in enumerate(policy.curve) if best)
-                look |= {"marker": MARKERS[number % len(MARKERS)], "markevery": [chosen]}
-                quality.plot(valid[:, 0], valid[:, 1], **look)
-        legend_below(figure, loss)
+    texts = ["training loss, mean over topics ↓"]
+    if any(valid is not None for policy in stepwise for _, _, valid, _ in policy.curve):
+        texts.append("quality on validation data, mean over topics ↑")
+    with new_figure(1.2 + 4.6 * len(texts), 4.2) as figure:
+        for column, text in enumerate(texts, 1):
+            axes = figure.add_subplot(1, len(texts), column, xlabel="epoch", ylabel=text)
+            for policy in (policy for policy in stepwise if policy.settings.lam in lambdas):
+                curve, lam = np.array(policy.curve, dtype=np.float64), policy.settings.lam
+                curve = curve[~np.isnan(curve[:, column])]  # NaN for None too
+                chosen: Any = np.flatnonzero(curve[:, 3])[-1:].tolist() if column == 2 else []
+                line: Any = {
+                    "label": f"{labels([policy.settings.method])[0]}, λ = {lam:g}",
+                    "markevery": chosen,
+                }
+                axes.plot(curve[:, 0], curve[:, column], **line, **look(lambdas.index(lam)))
+        figure_legend(figure)
     return figure

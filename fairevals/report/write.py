@@ -7,18 +7,16 @@ from pathlib import Path
 
 from fairevals.evaluation.leaderboard import long_table
 from fairevals.io.folders import PAGE, Marked
-from fairevals.io.out import render
+from fairevals.io.out import Table, render
 from fairevals.report.board import role
 from fairevals.report.gather import Report, drivers, tipping
 from fairevals.report.page import page, plain
 from fairevals.report.pictures import Picture, pictures
-from fairevals.statistics import pair
 from fairevals.statistics.compare import full_table
+from fairevals.statistics.pairing import pair
 
 REPORT = Marked("report", "report.json", "fairevals report 1")
 """The folder of a report."""
-TASK_SETTINGS = ("order", "cutoff", "utility_weight", "candidates", "conventions")
-"""Settings of the task that report.json repeats."""
 
 
 def write_report(report: Report, folder: Path, *, force: bool = False) -> list[Path]:
@@ -41,9 +39,9 @@ def write_report(report: Report, folder: Path, *, force: bool = False) -> list[P
 def record(report: Report, drawn: Sequence[Picture]) -> bytes:
     """The bytes of report.json."""
     scores, board, task = report.scores, report.board, report.collection.task
-    comparisons = full_table(report.comparisons) if report.comparisons is not None else None
-    correlations, baseline = report.correlations, report.baseline
-    paired_runs = [pair(scores, 0, r, baseline) for r in range(len(scores.runs)) if r != baseline]
+    comparisons = full_table(report.comparisons) if report.comparisons is not None else Table((), ())
+    others = [r for r in range(len(scores.runs)) if r != report.baseline]
+    settings = ("order", "cutoff", "utility_weight", "candidates", "conventions")
     content = {
         "format": REPORT.format,
         "title": report.title,
@@ -54,10 +52,10 @@ def record(report: Report, drawn: Sequence[Picture]) -> bytes:
         "judgements": len(report.collection.qrels),
         "conventions": {
             "max_grade": report.collection.max_grade,
-            **{name: getattr(task, name) for name in TASK_SETTINGS},
+            **{name: getattr(task, name) for name in settings},
         },
         "policy": asdict(report.plan.policy),
-        "baseline": scores.runs[baseline],
+        "baseline": scores.runs[report.baseline],
         "references": [scores.runs[r] for r in sorted(report.references)],
         "statuses": {run: scores.status(r) for r, run in enumerate(scores.runs)},
         "measures": [
@@ -92,18 +90,12 @@ def record(report: Report, drawn: Sequence[Picture]) -> bytes:
             for m in report.up
             if report.across is not None
         ],
-        "comparisons": [dict(zip(comparisons.columns, row, strict=True)) for row in comparisons.rows]
-        if comparisons is not None
-        else [],
+        "comparisons": [dict(zip(comparisons.columns, row, strict=True)) for row in comparisons.rows],
         "drivers": [
-            {
-                **{"run": paired.run, "measure": paired.measure, "tipping": tipping(paired.gains)},
-                "topics": drivers(paired, 5),
-            }
-            for paired in paired_runs
+            {"run": one.run, "measure": one.measure, "tipping": tipping(one.gains), "topics": drivers(one, 5)}
+            for one in (pair(scores, 0, r, report.baseline) for r in others)
         ],
-        "correlations": correlations
-        and {name: getattr(correlations, name) for name in ("measures", "tau", "low", "high", "topics")},
+        "correlations": report.correlations and asdict(report.correlations),
         "distributions": [
             {**asdict(one), "run": scores.runs[r]}
             for column in report.distributions

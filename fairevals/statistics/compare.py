@@ -17,7 +17,6 @@ from fairevals.statistics.pairing import (
     NEGLIGIBLE,
     Paired,
     abridged,
-    common_topics,
     orientation,
     pair,
     position,
@@ -138,7 +137,7 @@ def compare(
     if test == "tukey" and correction not in (None, "none"):
         raise UsageError(f"{test} corrects for all pairs of runs by itself: do not ask for a correction")
     correction = correction or ("none" if test == "tukey" else "holm")
-    b = position(scores, "run", baseline)
+    b = position(scores, baseline)
     others = [r for r in range(len(scores.runs)) if r != b]
     draws: Any = {"resamples": resamples, "seed": seed}
     rows: list[Comparison] = []
@@ -152,12 +151,11 @@ def compare(
             tested = [_test_pair(pair(scores, m, r, b), test, 1 - alpha, draws) for r in others]
         corrected = correct(np.array([result.p for _, result, _ in tested]), correction).tolist()
         for r, p, (paired, result, interval) in zip(others, corrected, tested, strict=True):
-            outside = test == "tukey" and r not in families[-1].places
-            untested = (
-                "the run is outside the family" if outside else "the difference is the same on every topic"
-            )
+            untested = "the difference is the same on every topic"
             if len(paired.topics) < 2:
                 untested = "at least two common topics are needed"
+            elif families and r not in families[-1].places:
+                untested = "the run is outside the family"
             rows.append(
                 Comparison(
                     **vars(paired),
@@ -192,7 +190,7 @@ def _within_family(
     places, tukey = groups.family.places, groups.tukey
     if not {r, b} <= set(places):
         return pair(scores, m, r, b), PairedTest(), Interval()
-    paired = pair(scores, m, r, b, common_topics(scores, m, places))
+    paired = pair(scores, m, r, b, places)
     at = places.index(r), places.index(b)
     effect = -orientation(paired.direction) * float(tukey.effects[at]) + 0.0  # the test is of costs
     difference = paired.difference
@@ -230,7 +228,7 @@ def remarks(comparisons: Comparisons) -> list[str]:
     """
     lines, all_rows = [], comparisons.rows
     measures = list(dict.fromkeys(row.measure for row in all_rows))
-    targets = [name for name in measures if comparisons.of(name)[0].direction.target is not None]
+    targets = dict.fromkeys(row.measure for row in all_rows if row.direction.target is not None)
     if targets:
         what = "differences are of the distances to the best value, less is better"
         lines.append(f"{', '.join(targets)}: {what}")
@@ -246,11 +244,10 @@ def remarks(comparisons: Comparisons) -> list[str]:
         shared = set(rows[0].undefined).intersection(*(row.undefined for row in rows))
         left_out = [("" if len(rows) == 1 else " for every run", shared)]
         left_out += [(f" for {escape(row.run)}", set(row.undefined) - shared) for row in rows]
-        for whom, topics in left_out:
-            if topics:
-                names = abridged([escape(t) for t in comparisons.scores.topics if t in topics], LISTED_NAMES)
-                count = pluralize(len(topics), "topic")
-                lines.append(f"{measure}: left out as undefined{whom}: {count} ({names})")
+        for whom, topics in (item for item in left_out if item[1]):
+            names = abridged([escape(t) for t in comparisons.scores.topics if t in topics], LISTED_NAMES)
+            count = pluralize(len(topics), "topic")
+            lines.append(f"{measure}: left out as undefined{whom}: {count} ({names})")
     noisy = [row for row in all_rows if row.spread.notable]
     if noisy:
         what = f"sampling error above {100 * NEGLIGIBLE:g} % of the standard error (draw more samples)"

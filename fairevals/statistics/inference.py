@@ -21,14 +21,7 @@ import numpy as np
 
 from fairevals.errors import UsageError, escape
 from fairevals.evaluation.scores import Scores
-from fairevals.statistics.pairing import (
-    DEFAULT_RESAMPLES,
-    ROUNDING,
-    Spread,
-    batches,
-    position,
-    spread_of,
-)
+from fairevals.statistics.pairing import DEFAULT_RESAMPLES, ROUNDING, Spread, batches, spread_of
 from fairevals.typing import Floats
 
 EXACT_UP_TO = 50
@@ -232,19 +225,16 @@ def bootstrap_interval(
     return Interval(float(interval.low), float(interval.high))
 
 
-def mean_interval(
-    scores: Scores, run: int | str, measure: int | str, level: float = 0.95
-) -> tuple[Interval, Spread]:
+def mean_interval(scores: Scores, run: int, measure: int, level: float = 0.95) -> tuple[Interval, Spread]:
     """The t interval of `Scores.mean` over the topics on which the run has a value, and the standard error.
 
     The interval is for the values of the measure itself, also if the best value is a target. It may extend beyond the
     range of the measure, and it includes the sampling error of the values (see `spread_of`). For a measure that
     is summed over topics, all numbers are those of the sum.
     """
-    r, m = position(scores, "run", run), position(scores, "measure", measure)
-    defined = np.isfinite(scores.values[r, m])
-    values = scores.values[r, m][defined]
-    spread = spread_of(values, scores.se[r, m][defined])
-    scale = values.size if scores.measures[m].aggregation == "sum" else 1
+    defined = np.isfinite(scores.values[run, measure])
+    values = scores.values[run, measure][defined]
+    spread = spread_of(values, scores.se[run, measure][defined])
+    scale = values.size if scores.measures[measure].aggregation == "sum" else 1
     low, high = t_interval(values, level)
     return Interval(scale * low, scale * high), Spread(scale * spread.total, scale * spread.sampling)

@@ -9,7 +9,6 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import compress
-from typing import Literal
 
 import numpy as np
 
@@ -123,52 +122,28 @@ class Paired:
     """The topics on which one of the runs concerned has no value."""
     values: Floats
     baseline_values: Floats
-    gains: Floats
-    """The difference on each common topic, with the sign such that above 0 the run is better."""
+    mean: float
+    baseline_mean: float
+    differences: Floats
+    """Run − baseline on each common topic; of the distances to the target if the direction has one."""
+    difference: float
+    """The mean of the differences."""
     spread: Spread
     """The standard error of the mean difference."""
-
-    @property
-    def mean(self) -> float:
-        return mean(self.values)
-
-    @property
-    def baseline_mean(self) -> float:
-        return mean(self.baseline_values)
-
-    @property
-    def differences(self) -> Floats:
-        """Run − baseline on each common topic; of the distances to the target if the direction has one."""
-        differences: Floats = self.gains * (orientation(self.direction) or 1) + 0.0  # no -0.0
-        return differences
-
-    @property
-    def difference(self) -> float:
-        return mean(self.differences)
-
-    @property
-    def wins(self) -> int:
-        """On how many topics the run is better; none if the measure has no direction."""
-        return int((self.gains * abs(orientation(self.direction)) > 0).sum())
-
-    @property
-    def ties(self) -> int:
-        return int((self.gains == 0).sum())
-
-    @property
-    def losses(self) -> int:
-        return int((self.gains * abs(orientation(self.direction)) < 0).sum())
+    gains: Floats
+    """The differences, with the sign such that above 0 the run is better."""
+    wins: int
+    """On how many topics the run is better; none if the measure has no direction. `losses` likewise."""
+    ties: int
+    losses: int
 
 
-def position(scores: Scores, kind: Literal["run", "measure"], wanted: int | str) -> int:
-    """The position of a run or a measure in the scores, by name or position."""
-    if isinstance(wanted, int):
-        return wanted
-    names = [str(name) for name in (scores.runs if kind == "run" else scores.measures)]
-    if wanted not in names:
-        known = ", ".join(map(escape, names))
-        raise UsageError(f"there is no {kind} {escape(wanted)!r}; the {kind}s are {known}")
-    return names.index(wanted)
+def position(scores: Scores, run: int | str) -> int:
+    """The position of a run in the scores, by its position or its name."""
+    if isinstance(run, str) and run not in scores.runs:
+        known = ", ".join(map(escape, scores.runs))
+        raise UsageError(f"there is no run {escape(run)!r}; the runs are {known}")
+    return scores.runs.index(run) if isinstance(run, str) else run
 
 
 def abridged(names: Sequence[str], limit: int) -> str:
@@ -188,31 +163,31 @@ def common_topics(scores: Scores, measure: int, runs: Sequence[int]) -> Bools:
     return topics
 
 
-def pair(
-    scores: Scores, measure: int | str, run: int | str, baseline: int | str, topics: Bools | None = None
-) -> Paired:
-    """A run and a baseline on the topics where both have a value (among `topics`, if given)."""
-    m, r, b = (
-        position(scores, "measure", measure),
-        position(scores, "run", run),
-        position(scores, "run", baseline),
-    )
-    direction = scores.measures[m].direction
-    used = common_topics(scores, m, (r, b))
-    if topics is not None:
-        used &= topics
-    first, second = scores.values[[r, b], m][:, used]
+def pair(scores: Scores, measure: int, run: int, baseline: int, family: Sequence[int] = ()) -> Paired:
+    """A run and a baseline on the topics where both, and all runs of `family`, have a value."""
+    direction = scores.measures[measure].direction
+    used = common_topics(scores, measure, (run, baseline, *family))
+    first, second = scores.values[[run, baseline], measure][:, used]
     scale = np.maximum(np.abs(first), np.abs(second))
     gains = subtract(costs_of(direction, second), costs_of(direction, first), scale)
+    differences = gains * (orientation(direction) or 1) + 0.0  # no -0.0
+    better = gains * abs(orientation(direction))
     return Paired(
-        measure=str(scores.measures[m]),
+        measure=str(scores.measures[measure]),
         direction=direction,
-        run=scores.runs[r],
-        baseline=scores.runs[b],
+        run=scores.runs[run],
+        baseline=scores.runs[baseline],
         topics=tuple(compress(scores.topics, used)),
         undefined=tuple(compress(scores.topics, ~used)),
         values=first,
         baseline_values=second,
+        mean=mean(first),
+        baseline_mean=mean(second),
+        differences=differences,
+        difference=mean(differences),
+        spread=spread_of(gains, scores.se[[run, baseline], measure][:, used]),
         gains=gains,
-        spread=spread_of(gains, scores.se[[r, b], m][:, used]),
+        wins=int((better > 0).sum()),
+        ties=int((gains == 0).sum()),
+        losses=int((better < 0).sum()),
     )

@@ -16,7 +16,6 @@ from fairevals.statistics.pairing import (
     batches,
     common_topics,
     costs_of,
-    position,
     subtract,
 )
 from fairevals.typing import Bools, Floats
@@ -45,11 +44,11 @@ class Family:
 
 def tukey_family(
     scores: Scores,
-    measure: int | str,
+    measure: int,
     *,
-    baseline: int | str | None = None,
-    references: Collection[int | str] = (),
-    include: int | str | None = None,
+    baseline: int | None = None,
+    references: Collection[int] = (),
+    include: int | None = None,
 ) -> Family:
     """The family of runs for a Tukey test on a measure.
 
@@ -59,17 +58,13 @@ def tukey_family(
     two complete ones are left, because the test uses common topics only. `include` names the baseline of a comparison:
     it is in the family in any case, and so are incomplete runs, since each is compared with it.
     """
-    m = position(scores, "measure", measure)
-    values = scores.values[:, m]
-    statuses = {r: scores.status(r) for r in range(len(values))}
-    statuses |= {position(scores, "run", run): "reference" for run in references}
+    values = scores.values[:, measure]
+    statuses = {r: scores.status(r) for r in range(len(values))} | dict.fromkeys(references, "reference")
     if baseline is not None:
-        statuses[position(scores, "run", baseline)] = "baseline"
-    if include is not None:
-        statuses.pop(position(scores, "run", include))
+        statuses[baseline] = "baseline"
     reasons = dict.fromkeys(np.flatnonzero(~np.isfinite(values).any(axis=1)).tolist(), "no value")
-    reasons |= {r: status for r, status in statuses.items() if status in ("baseline", "reference")}
-    lacking = [r for r in np.flatnonzero(scores.incomplete[:, m]).tolist() if r not in reasons]
+    reasons |= {r: s for r, s in statuses.items() if s in ("baseline", "reference") and r != include}
+    lacking = [r for r in np.flatnonzero(scores.incomplete[:, measure]).tolist() if r not in reasons]
     if include is None and len(values) - len(reasons) - len(lacking) >= 2:
         reasons |= dict.fromkeys(lacking, "incomplete")
     by_name = sorted(range(len(values)), key=lambda r: scores.runs[r])
@@ -190,21 +185,21 @@ class RunGroups:
 
 def significance_groups(
     scores: Scores,
-    measure: int | str,
+    measure: int,
     family: Family | None = None,
     *,
     alpha: float = 0.05,
     resamples: int = DEFAULT_RESAMPLES,
     seed: int = 0,
 ) -> RunGroups:
-    """Test every pair of runs of a family (default: `tukey_family`) on a measure, on the topics common to the family.
+    """Test every pair of runs of a family (default: `tukey_family`) on a measure, on the topics common to it.
 
     The result does not depend on the order of the runs.
     """
-    m = position(scores, "measure", measure)
-    family = tukey_family(scores, m) if family is None else family
-    used = common_topics(scores, m, family.places)
-    costs = costs_of(scores.measures[m].direction, scores.values[list(family.places), m][:, used].T)
+    family = family or tukey_family(scores, measure)
+    used = common_topics(scores, measure, family.places)
+    values = scores.values[list(family.places), measure][:, used].T
+    costs = costs_of(scores.measures[measure].direction, values)
     tukey = tukey_hsd(costs, level=1 - alpha, resamples=resamples, seed=seed)
     letters = [""] * len(scores.runs)
     if not np.isnan(tukey.p).all():

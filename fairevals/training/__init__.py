@@ -13,33 +13,23 @@ package's measures, and policies are evaluated like any other run.
 
 from __future__ import annotations
 
-from fairevals.training.data import (
-    Batch,
-    Dataset,
-    Standardiser,
-    groups_from_feature,
-    groups_from_file,
-    load_dataset,
-)
+from fairevals.training.data import Dataset, Standardiser, groups_from_feature, groups_from_file, load_dataset
 from fairevals.training.losses import PolicyGradient
-from fairevals.training.methods import Epoch, fit, sweep, train_policy
-from fairevals.training.models import MODELS, make_model
-from fairevals.training.objectives import Objective, parse_utility
-from fairevals.training.outputs import SummaryRow, evaluate_policy, make_run, run_lines, write_results
-from fairevals.training.policies import TrainedPolicy, load_policy, save_policy
+from fairevals.training.methods import fit, sweep, train_policy
+from fairevals.training.models import make_model
+from fairevals.training.objectives import Objective
+from fairevals.training.outputs import evaluate_policy, make_run, write_results
+from fairevals.training.policies import Epoch, TrainedPolicy, load_policy, save_policy
 from fairevals.training.settings import METHODS, Settings
 
 __all__ = [
     "METHODS",
-    "MODELS",
-    "Batch",
     "Dataset",
     "Epoch",
     "Objective",
     "PolicyGradient",
     "Settings",
     "Standardiser",
-    "SummaryRow",
     "TrainedPolicy",
     "evaluate_policy",
     "fit",
@@ -49,8 +39,6 @@ __all__ = [
     "load_policy",
     "make_model",
     "make_run",
-    "parse_utility",
-    "run_lines",
     "save_policy",
     "sweep",
     "train_policy",

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
-from fairevals.collection import AttributeView, Exposed, Ranked
+from fairevals.collection import AttributeView
 from fairevals.collection.blocks import Block
 from fairevals.errors import InputError, InputWarning, Place, UsageError, escape
 from fairevals.ids import Ids, Index
@@ -23,7 +23,6 @@ from fairevals.typing import Array, Bools, Floats, Ints
 ATTRIBUTE = "group"
 """The name of the one attribute of learning data, as in D_group(attr='group')."""
 MAX_GROUPS = 50
-_NO_IDS = Ids.of([])
 _CELLS = 1 << 22
 """How many feature values a batch holds at most when all topics are visited once."""
 
@@ -35,10 +34,7 @@ def groups_needed(what: str) -> UsageError:
 
 @dataclass(frozen=True)
 class Batch:
-    """Some topics, padded to the longest. Measures see it through `exposed` and `ranked`.
-
-    All documents of a topic are judged, so all are candidates. The groups are the attribute "group".
-    """
+    """Some topics, padded to the longest. Measures see it as `block`."""
 
     features: Array
     """(topics, documents, features); 0 for padding."""
@@ -58,7 +54,7 @@ class Batch:
 
     @cached_property
     def block(self) -> Block:
-        """The batch as measures see it: every document judged and retrieved."""
+        """The batch as measures see it: every document judged and retrieved; the groups are the attribute "group"."""
         present, topics, views = self.present, len(self.present), {}
         if self.membership is not None:
             count = self.membership.shape[2]
@@ -68,7 +64,7 @@ class Batch:
         return Block(
             first=0,
             topics=("",) * topics,
-            documents=_NO_IDS,
+            documents=Ids.of([]),
             row=present - 1,
             raw_grades=self.grades if present.all() else np.where(present, self.grades, np.nan),
             scores=np.zeros((topics, 0)),
@@ -78,14 +74,6 @@ class Batch:
             max_grade=self.max_grade,
             attributes=views,
         )
-
-    def exposed(self, exposure: Floats) -> Exposed:
-        """The documents with the given exposures (topics, documents)."""
-        return self.block.exposed(exposure)
-
-    def ranked(self, rankings: Ints) -> Ranked:
-        """The documents in the given rankings (topics, samples, ranks), −1 where a ranking has ended."""
-        return self.block.reordered(rankings)
 
     def topic(self, number: int) -> Batch:
         """One topic without its padding."""
@@ -102,9 +90,6 @@ class Batch:
 @dataclass(frozen=True)
 class Dataset:
     """Topics and their documents: one row per document, the rows of topic t at `starts[t]:starts[t + 1]`.
-
-    The features are one matrix without padding. A batch of neighbouring topics of equal length is a view of it, so
-    visiting the topics copies nothing.
 
     >>> data = Dataset.of([[[1.0], [2.0]], [[3.0]]], [[1, 0], [2]])
     >>> data.batch([0, 1]).grades
@@ -169,46 +154,31 @@ class Dataset:
     def batch(self, topics: Sequence[int] | Ints, max_grade: float | None = None) -> Batch:
         """Some of the topics, padded to the longest of them."""
         chosen = np.asarray(topics, dtype=np.int64)
-        start, length = self.starts[chosen], self.starts[chosen + 1] - self.starts[chosen]
-        longest = int(length.max(initial=0))
-        grade = self.max_grade if max_grade is None else max_grade
-        if np.all(length == longest) and np.all(np.diff(start) == longest):
-            rows, shape = slice(int(start[0]), int(start[0]) + longest * chosen.size), (chosen.size, longest)
-            present = np.ones(shape, dtype=bool)
+        length = self.lengths[chosen, None]
+        rank = np.arange(int(length.max(initial=0)))
+        present = rank < length
+        row = np.where(present, self.starts[chosen, None] + rank, 0)
 
-            def padded(values: Array) -> Array:
-                return values[rows].reshape(*shape, *values.shape[1:])
-
-        else:
-            present = np.arange(longest) < length[:, None]
-            row = np.where(present, start[:, None] + np.arange(longest), 0)
-
-            def padded(values: Array) -> Array:
-                there = present if values.ndim == 1 else present[..., None]
-                return np.where(there, values[row], values.dtype.type(0))
+        def padded(values: Array) -> Array:
+            cells = values[row]
+            cells[~present] = 0
+            return cells
 
         membership = None if self.membership is None else padded(self.membership)
+        grade = self.max_grade if max_grade is None else max_grade
         return Batch(padded(self.features), padded(self.grades), present, membership, grade, self.groups)
 
-    def batches(self) -> Iterator[tuple[Ints, Batch]]:
-        """All topics in batches of bounded size, topics of similar length together: their numbers and the batch."""
+    def batches(self) -> Iterator[Batch]:
+        """All topics in batches of bounded size, topics of similar length together."""
         order = np.argsort(self.lengths, kind="stable")
-        width = max(1, self.features.shape[1])
-        first = 0
-        for last in range(1, len(order) + 1):
-            end = last == len(order)
-            if end or (last + 1 - first) * int(self.lengths[order[last]]) * width > _CELLS:
-                yield order[first:last], self.batch(order[first:last])
-                first = last
+        cells = int(self.lengths.max(initial=1)) * max(1, self.features.shape[1])
+        size = max(1, _CELLS // cells)
+        return (self.batch(order[first : first + size]) for first in range(0, len(order), size))
 
     def with_features(self, count: int) -> Dataset:
         """The same data with exactly `count` features: zeros are added, or the last ones dropped."""
-        have = self.features.shape[1]
-        if have == count:
-            return self
-        features = np.zeros((len(self.features), count), dtype=self.features.dtype)
-        features[:, : min(have, count)] = self.features[:, :count]
-        return replace(self, features=features)
+        missing = max(0, count - self.features.shape[1])
+        return replace(self, features=np.pad(self.features[:, :count], ((0, 0), (0, missing))))
 
     def centered_by_group(self) -> Dataset:
         """The same data with each feature minus its mean over the document's own group in the topic.
@@ -270,9 +240,8 @@ def groups_from_file(data: Sequence[Dataset], path: str | os.PathLike[str]) -> l
         topic_of = np.repeat(np.array(known, dtype=np.int64), each.lengths)
         row = index.find(topic_of, Ids.of(each.docs))
         if np.all(row < 0):
-            raise InputError(
-                Place(os.fspath(path)), f"no document of {escape(each.name)}", "groups for its documents"
-            )
+            missing = f"no document of {escape(each.name)}"
+            raise InputError(Place(os.fspath(path)), missing, "groups for its documents")
         if np.any(row < 0):
             count = f"{np.count_nonzero(row < 0)} of {row.size}"
             warnings.warn(InputWarning(f"{each.name}: {count} documents have no group"), stacklevel=2)
@@ -297,10 +266,10 @@ def groups_from_feature(data: Sequence[Dataset], number: int) -> list[Dataset]:
     names = tuple(f"{value:g}" for value in values.tolist())
     if len(set(names)) < len(names):
         names = tuple(map(repr, values.tolist()))
-    code = [np.searchsorted(values, each.features[:, number - 1]) for each in data]
+    of_group = [each.features[:, number - 1, None] == values for each in data]
     return [
-        replace(each, groups=names, membership=np.eye(values.size)[c])
-        for each, c in zip(data, code, strict=True)
+        replace(each, groups=names, membership=m.astype(float))
+        for each, m in zip(data, of_group, strict=True)
     ]
 
 
@@ -339,13 +308,7 @@ class Standardiser:
 
     def __call__(self, features: Array) -> Array:
         """The features (…, feature) standardised, in their own dtype."""
-        if not np.any(self.mean != 0) and not np.any(self.scale != 1):
-            return features
         mean, scale = self.mean.astype(features.dtype), self.scale.astype(features.dtype)
         standardised: Array = features - mean
         standardised *= scale
         return standardised
-
-    def apply(self, data: Dataset) -> Dataset:
-        """The dataset with standardised features."""
-        return replace(data, features=self(data.features))

@@ -1,31 +1,27 @@
 """Gradients of an objective with respect to the scores of a Plackett-Luce policy: sampled, or exact.
 
-Each estimator returns the objective of every topic and its gradient (topics, documents). A function f of expected
-exposure has the gradient of Σ_d c_d·ε(d) with c = ∂f/∂ε. The sampling estimators take c at the *sampled* exposure. For
-a measure that is linear in exposure c is constant, so nothing is lost. For a disparity with a kink, max(0, ·), the
-sampled value is too large on average (Jensen's inequality) and the gradient is biased near the kink. `exact` has
-neither fault.
+Each estimator returns the objective of every topic without its entropy, and the gradient (topics, documents). A
+function f of expected exposure has the gradient of Σ_d c_d·ε(d) with c = ∂f/∂ε. The sampling estimators take c at the
+*sampled* exposure. For a measure that is linear in exposure c is constant, so nothing is lost. For a disparity with a
+kink, max(0, ·), the sampled value is too large on average (Jensen's inequality) and the gradient is biased near the
+kink. `exact` has neither fault.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 
 import numpy as np
 
-from fairevals.errors import UsageError
 from fairevals.policy.plackett_luce import PlackettLuce
 from fairevals.policy.policies import exposure_of_rankings
 from fairevals.training.data import Batch
-from fairevals.training.objectives import Objective, depth_of, entropy_with_gradient, total_reward
+from fairevals.training.objectives import Objective, depth_of, total_reward
 from fairevals.typing import Floats, Ints
 
 Estimator = Callable[[Objective, Floats, Batch, np.random.Generator, int], tuple[Floats, Floats]]
 """(objective, scores, batch, rng, samples) → values (topics,), gradient (topics, documents)."""
 
-GRADIENT_TOLERANCE = 1e-3
-"""Bound of the error of `exact`, relative to its terms; the error reached is about 1e-5."""
 _LOWEST = -600.0
 """Scores further below the best are raised to this distance, so that e^600 stays finite."""
 
@@ -38,14 +34,13 @@ def reinforce(
     R is the contribution of a ranking to the objective (Williams 1992; Singh & Joachims 2019, equation 6). The
     leave-one-out baseline, unbiased for the utility, is that of Kool et al. 2019.
     """
-    drawn = Drawn.from_policy(scores, rng, samples, depth_of(objective.parts))
+    drawn = Drawn(scores, PlackettLuce(scores).sample(samples, depth_of(objective.parts), rng))
     reward = total_reward(objective.rewards, drawn.rankings, batch)
     value = reward.mean(axis=1)
     terms, more = _at_sampled_exposure(objective, drawn, batch)
     for worth, weights in terms:
         reward += _at_ranks(worth, drawn.rankings) @ weights
-    gradient = drawn.pull_back(_minus_mean_of_others(reward) / samples)
-    return _with_entropy(objective, scores, value + more, gradient)
+    return value + more, drawn.pull_back(_minus_mean_of_others(reward) / samples)
 
 
 def pl_rank(
@@ -61,7 +56,7 @@ def pl_rank(
     b_k, the mean of Q_k over the other samples, changes no expectation. Neither does ρ̄_k in place of PL-Rank's
     ρ_{y_k}: it is a running sum too, and has less variance. Needs measures that are functions of exposure.
     """
-    drawn = Drawn.from_policy(scores, rng, samples, depth_of(objective.parts))
+    drawn = Drawn(scores, PlackettLuce(scores).sample(samples, depth_of(objective.parts), rng))
     terms, value = _at_sampled_exposure(objective, drawn, batch)
     here = sum((_at_ranks(worth, drawn.rankings) * weights for worth, weights in terms), np.zeros(1))
     later = np.cumsum(here[..., ::-1], axis=-1)[..., ::-1] - here
@@ -73,7 +68,7 @@ def pl_rank(
         gradient += drawn.scatter(np.zeros_like(share), -np.cumsum(share * expected, axis=-1))
         rise = np.cumsum(share, axis=-1)
         gradient += drawn.scatter(np.zeros_like(rise), rise) * worth[:, None, :]
-    return _with_entropy(objective, scores, value, gradient.mean(axis=1))
+    return value, gradient.mean(axis=1)
 
 
 def exact(
@@ -83,82 +78,50 @@ def exact(
     rng: np.random.Generator | None = None,
     samples: int = 0,
     *,
-    tolerance: float = GRADIENT_TOLERANCE,
+    tolerance: float = 1e-3,
 ) -> tuple[Floats, Floats]:
     """The gradient itself, from the exact exposures of `PlackettLuce.exposure_with_vjp`; draws nothing.
 
-    Needs measures that are functions of exposure.
+    `tolerance` bounds the error relative to its terms; with the default the error reached is about 1e-5. Needs measures
+    that are functions of exposure.
     """
     policy = PlackettLuce(scores)
     value, gradient = np.zeros(len(scores)), np.zeros_like(scores)
     for term in objective.exposure_terms:
         exposure, vjp = policy.exposure_with_vjp(term.attention, term.cutoff, tolerance=tolerance)
-        contribution, by_exposure = term.at(batch.exposed(exposure))
+        contribution, by_exposure = term.at(exposure, batch)
         value += contribution
         gradient += vjp(by_exposure)
-    return _with_entropy(objective, scores, value, _shift_invariant(gradient, scores))
-
-
-def _shift_invariant(gradient: Floats, scores: Floats) -> Floats:
-    """The gradient minus its mean: adding one number to all scores changes no probability.
-
-    What is left of the mean is quadrature error. It is small, but an optimiser that scales gradients to a common size,
-    such as Adam, would turn it into steps.
-    """
+    # Adding one number to all scores changes no probability, so the mean of the gradient is quadrature error. It is
+    # small, but an optimiser that scales gradients to a common size, such as Adam, would turn it into steps.
     present = scores > -np.inf
     mean = gradient.sum(axis=1) / np.maximum(present.sum(axis=1), 1)
-    return np.where(present, gradient - mean[:, None], 0.0)
+    return value, np.where(present, gradient - mean[:, None], 0.0)
 
 
 ESTIMATORS: Mapping[str, Estimator] = {"reinforce": reinforce, "pl-rank": pl_rank, "exact": exact}
 
 
-def get_estimator(name: str, objective: Objective) -> Estimator:
-    """The estimator of that name, if it can serve the objective."""
-    if name not in ESTIMATORS:
-        raise UsageError(f"unknown estimator {name!r}; expected one of {', '.join(ESTIMATORS)}")
-    if name != "reinforce" and objective.rewards:
-        measure = objective.rewards[0].measure
-        raise UsageError(f"{measure} is not a function of exposure, which {name} needs; use reinforce")
-    return ESTIMATORS[name]
-
-
-@dataclass(frozen=True)
 class Drawn:
-    """Rankings drawn from a policy, with what the gradients of their probabilities need."""
+    """Rankings (topics, samples, rank) drawn from a policy, −1 where one has ended, and what their gradients need.
 
-    rankings: Ints
-    """(topics, samples, rank); −1 where a ranking has ended."""
-    odds: Floats
-    """(topics, documents): e^s up to a factor."""
-    inverse: Floats
-    """(topics, samples, rank): 1/Z_k, Z_k the sum of the odds left before rank k; 0 behind the end."""
+    `odds` (topics, documents) is e^s up to a factor. `inverse` (topics, samples, rank) is 1/Z_k, Z_k the sum of the
+    odds left before rank k; 0 behind the end.
+    """
 
-    @classmethod
-    def from_policy(
-        cls, scores: Floats, rng: np.random.Generator, samples: int, depth: int | None = None
-    ) -> Drawn:
-        """Draw rankings (topics, samples, min(depth, documents))."""
-        n = scores.shape[1]
-        k = n if depth is None else min(depth, n)
-        return cls.given(scores, PlackettLuce(scores).sample(samples, k, rng=rng))
-
-    @classmethod
-    def given(cls, scores: Floats, rankings: Ints) -> Drawn:
-        """The same for given rankings."""
+    def __init__(self, scores: Floats, rankings: Ints) -> None:
         shifted = scores - scores.max(axis=1, keepdims=True)
-        odds = np.where(scores > -np.inf, np.exp(np.maximum(shifted, _LOWEST)), 0.0)
-        left = _left(odds, rankings)
-        inverse = np.divide(1.0, left, out=np.zeros_like(left), where=rankings >= 0)
-        return cls(rankings, odds, inverse)
+        self.odds = np.where(scores > -np.inf, np.exp(np.maximum(shifted, _LOWEST)), 0.0)
+        left = _left(self.odds, rankings)
+        self.inverse = np.divide(1.0, left, out=np.zeros_like(left), where=rankings >= 0)
+        self.rankings = rankings
 
     def scatter(self, own: Floats, factor: Floats) -> Floats:
         """own + e^s·factor at each document's rank, e^s·(factor at the last rank) for documents not ranked.
 
         Both (topics, samples, rank); the result is (topics, samples, documents).
         """
-        topics, samples, _ = self.rankings.shape
-        result = np.empty((topics, samples, self.odds.shape[1] + 1))
+        result = np.empty((*self.rankings.shape[:2], self.odds.shape[1] + 1))
         result[..., :-1] = self.odds[:, None, :] * factor[..., -1:]
         values = own + _at_ranks(self.odds, self.rankings) * factor
         np.put_along_axis(result, self.rankings, values, axis=2)
@@ -167,8 +130,7 @@ class Drawn:
     def pull_back(self, weights: Floats) -> Floats:
         """Σ_s weight_s·∇ log π(r_s): ∂ log π/∂s_d = [d ranked] − e^{s_d} Σ_{k ≤ rank(d)} 1/Z_k."""
         factor = -np.cumsum(self.inverse, axis=-1)
-        score_function = self.scatter(np.ones_like(factor), factor)
-        gradient: Floats = np.einsum("ts,tsd->td", weights, score_function)
+        gradient: Floats = np.einsum("ts,tsd->td", weights, self.scatter(np.ones_like(factor), factor))
         return gradient
 
 
@@ -181,9 +143,11 @@ def _at_sampled_exposure(
     """
     terms, value = [], np.zeros(len(drawn.odds))
     for term in objective.exposure_terms:
-        weights = term.weights(drawn.rankings.shape[2])
+        weights = term.attention.weights(drawn.rankings.shape[2])
+        if term.cutoff is not None:
+            weights[term.cutoff :] = 0.0
         exposure = exposure_of_rankings(drawn.rankings, weights, drawn.odds.shape[1])
-        contribution, worth = term.at(batch.exposed(exposure))
+        contribution, worth = term.at(exposure, batch)
         terms.append((worth, weights))
         value += contribution
     return terms, value
@@ -192,8 +156,6 @@ def _at_sampled_exposure(
 def _at_ranks(values: Floats, rankings: Ints) -> Floats:
     """Values (topics, documents) down the rankings; 0 where a ranking has ended."""
     taken = np.take_along_axis(values[:, None, :], np.maximum(rankings, 0), axis=2)
-    if rankings.size == 0 or rankings[..., -1].min() >= 0:
-        return taken
     return np.where(rankings >= 0, taken, 0.0)
 
 
@@ -209,17 +171,8 @@ def _left(values: Floats, rankings: Ints) -> Floats:
 
 def _minus_mean_of_others(values: Floats) -> Floats:
     """Each value minus the mean of the other samples' (second axis); the value itself if it is the only one."""
-    samples = int(values.shape[1])
+    samples = values.shape[1]
     if samples == 1:
-        return values.copy()
+        return values
     difference: Floats = (values - values.mean(axis=1, keepdims=True)) * (samples / (samples - 1))
     return difference
-
-
-def _with_entropy(
-    objective: Objective, scores: Floats, value: Floats, gradient: Floats
-) -> tuple[Floats, Floats]:
-    if not objective.entropy:
-        return value, gradient
-    entropy, slope = entropy_with_gradient(scores)
-    return value + objective.entropy * entropy, gradient + objective.entropy * slope

@@ -10,9 +10,10 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import expit, log_expit, log_softmax, softmax
 
+from fairevals.errors import UsageError
 from fairevals.training.data import Batch, groups_needed
-from fairevals.training.estimators import get_estimator
-from fairevals.training.objectives import Objective, WeightedMeasure, total_reward
+from fairevals.training.estimators import ESTIMATORS
+from fairevals.training.objectives import Objective, WeightedMeasure, entropy_with_gradient, total_reward
 from fairevals.typing import Floats, Ints
 
 
@@ -35,15 +36,18 @@ class PolicyGradient:
     samples: int = 10
 
     def __post_init__(self) -> None:
-        get_estimator(self.estimator, self.objective)
+        if self.estimator not in ESTIMATORS:
+            raise UsageError(f"unknown estimator {self.estimator!r}; expected one of {', '.join(ESTIMATORS)}")
+        if self.estimator != "reinforce" and self.objective.rewards:
+            needs = f"is not a function of exposure, which {self.estimator} needs; use reinforce"
+            raise UsageError(f"{self.objective.rewards[0].measure} {needs}")
 
     def gradient(self, scores: Floats, batch: Batch, rng: np.random.Generator) -> tuple[Floats, Floats]:
-        estimate = get_estimator(self.estimator, self.objective)
-        value, gradient = estimate(self.objective, scores, batch, rng, self.samples)
-        return -value, -gradient
+        value, gradient = ESTIMATORS[self.estimator](self.objective, scores, batch, rng, self.samples)
+        entropy, slope = entropy_with_gradient(scores)
+        return -value - self.objective.entropy * entropy, -gradient - self.objective.entropy * slope
 
     def quality(self, scores: Floats, batch: Batch) -> Floats:
-        """The objective without entropy, exact where possible."""
         return self.objective.value(scores, batch)
 
 
@@ -84,26 +88,19 @@ class DeltrLoss(ListNetLoss):
 
     def gradient(self, scores: Floats, batch: Batch, rng: np.random.Generator) -> tuple[Floats, Floats]:
         value, gradient = super().gradient(scores, batch, rng)
-        unfairness, slope = self.unfairness_with_gradient(scores, batch)
-        return value + self.lam * unfairness, gradient + self.lam * slope
-
-    def unfairness_with_gradient(self, scores: Floats, batch: Batch) -> tuple[Floats, Floats]:
-        """U and its gradient."""
         if batch.membership is None:
             raise groups_needed("deltr")
         protected = batch.membership[..., self.protected]
-        rest = batch.membership.sum(axis=-1) - protected
-        sizes = rest.sum(axis=1, keepdims=True), protected.sum(axis=1, keepdims=True)
-        both = (sizes[0] > 0) & (sizes[1] > 0)
-        share = np.where(
-            both, rest / np.maximum(sizes[0], 1e-300) - protected / np.maximum(sizes[1], 1e-300), 0.0
-        )
+        sides = np.stack([batch.membership.sum(axis=-1) - protected, protected])
+        sizes = sides.sum(axis=2, keepdims=True)
+        shares = sides / np.maximum(sizes, 1e-300)
+        share = np.where((sizes > 0).all(axis=0), shares[0] - shares[1], 0.0)
         p = softmax(scores, axis=-1)
         gap = (share * p).sum(axis=1, keepdims=True)
         excess = np.maximum(gap, 0.0)
         # ∂(Σ c_d P_d)/∂s_i = P_i (c_i − Σ c_d P_d)
-        slope: Floats = 2.0 * excess * p * (share - gap)
-        return excess[:, 0] ** 2, slope
+        slope = 2.0 * excess * p * (share - gap)
+        return value + self.lam * excess[:, 0] ** 2, gradient + self.lam * slope
 
 
 def draw(log_affinity: Floats, count: int, samples: int, epsilon: float, rng: np.random.Generator) -> Ints:
@@ -141,12 +138,11 @@ def log_probability_with_gradient(scores: Floats, chosen: Ints, epsilon: float) 
     >>> np.exp(log_p).round(6)
     array([0.166667])
     """
-    samples, count = chosen.shape
-    n = scores.size
+    (samples, count), n = chosen.shape, scores.size
+    rows = np.arange(samples)[:, None]
     log_a = np.broadcast_to(log_expit(scores), (samples, n))
-    picked = np.take_along_axis(log_a, chosen, axis=1)
-    rest = log_a.copy()
-    np.put_along_axis(rest, chosen, -np.inf, axis=1)
+    picked, rest = log_a[rows, chosen], log_a.copy()
+    rest[rows, chosen] = -np.inf
     backwards = np.concatenate([np.logaddexp.reduce(rest, axis=1, keepdims=True), picked[:, ::-1]], axis=1)
     log_left = np.logaddexp.accumulate(backwards, axis=1)[:, :0:-1]
     with np.errstate(divide="ignore"):  # log 0 = −∞ is correct where ε is 0 or 1
@@ -158,11 +154,9 @@ def log_probability_with_gradient(scores: Floats, chosen: Ints, epsilon: float) 
     log_own = log_proportional - log_p
     shared = np.logaddexp.accumulate(log_own - log_left, axis=1)
     until = np.broadcast_to(shared[:, -1:], (samples, n)).copy()
-    np.put_along_axis(until, chosen, shared, axis=1)
+    until[rows, chosen] = shared
     gradient = -np.exp(log_a + until)
-    np.put_along_axis(
-        gradient, chosen, np.exp(log_own) + np.take_along_axis(gradient, chosen, axis=1), axis=1
-    )
+    gradient[rows, chosen] += np.exp(log_own)
     return log_p.sum(axis=1), gradient * expit(-scores)  # ∂ log σ(s)/∂s = σ(−s)
 
 
@@ -188,7 +182,6 @@ class BanditRankLoss:
     """B"""
 
     def gradient(self, scores: Floats, batch: Batch, rng: np.random.Generator) -> tuple[Floats, Floats]:
-        """The loss and its gradient with respect to the scores, which are the affinities' logits."""
         value, gradient = np.zeros(len(scores)), np.zeros_like(scores)
         gamma = self.reward_weight
         for t in range(len(scores)):

@@ -11,8 +11,8 @@ import numpy as np
 
 from fairevals.attention import parse_attention
 from fairevals.errors import UsageError
+from fairevals.measures.base import merit
 from fairevals.measures.disparity import group_means, not_below
-from fairevals.measures.merit import merit
 from fairevals.measures.ndcg import gains
 from fairevals.typing import Floats, Ints
 
@@ -41,20 +41,26 @@ def fair_ranking(grades: Floats, membership: Floats, lam: float, merits: str = "
     n = len(grades)
     v = parse_attention("log2").weights(n)
     positive = np.maximum(grades, 0.0)
-    unfair, slack = _constraints(merit(positive, merits), membership, v)
-    pairs = slack.shape[1]
+    worth = merit(positive, merits)
+    total, means = worth @ membership, group_means(worth, membership)
+    ahead = [not_below(means, group) for group in range(len(means))]
+    pairs = list(combinations(np.flatnonzero(means > 0).tolist(), 2))
+    unfair = []  # for each pair of groups and direction: the coefficients of P, then those of the slacks
+    for slack, (i, j) in zip(-np.eye(len(pairs)), pairs, strict=True):
+        difference = np.outer(membership[:, i] / total[i] - membership[:, j] / total[j], v).ravel()
+        for above, below, sign in ((i, j, 1.0), (j, i, -1.0)):
+            if ahead[above][below]:
+                unfair.append(np.append(sign * difference, slack))
     utility = np.outer(gains(positive, "exp-log2"), v).ravel()
-    cost = np.concatenate([-utility, np.full(pairs, lam / max(pairs, 1))])
+    cost = np.append(-utility, np.full(len(pairs), lam / max(len(pairs), 1)))
     cell = np.arange(n * n)
-    sums = coo_array(
-        (np.ones(2 * n * n), (np.concatenate([cell // n, n + cell % n]), np.concatenate([cell, cell]))),
-        shape=(2 * n, n * n + pairs),
-    )
+    at = np.concatenate([cell // n, n + cell % n]), np.tile(cell, 2)
+    sums = coo_array((np.ones(2 * n * n), at), shape=(2 * n, n * n + len(pairs)))
     solution = linprog(  # type: ignore[call-overload]  # its stubs know no sparse matrices
         cost,
-        A_ub=np.hstack([unfair, -slack]) if pairs else None,
-        b_ub=np.zeros(len(slack)) if pairs else None,
-        A_eq=sums.toarray() if n < 16 else sums.tocsr(),
+        A_ub=np.array(unfair) if unfair else None,
+        b_ub=np.zeros(len(unfair)) if unfair else None,
+        A_eq=sums.toarray() if n < 16 else sums.tocsr(),  # short lists are solved faster with a dense matrix
         b_eq=np.ones(2 * n),
         bounds=(0, None),
         method="highs",
@@ -62,24 +68,6 @@ def fair_ranking(grades: Floats, membership: Floats, lam: float, merits: str = "
     if solution.x is None:
         raise UsageError(f"the linear programme could not be solved: {solution.message}")
     return _doubly_stochastic(solution.x[: n * n].reshape(n, n))
-
-
-def _constraints(merits: Floats, membership: Floats, v: Floats) -> tuple[Floats, Floats]:
-    """One row per pair of groups and direction: the coefficients of P, and which pair's slack it has."""
-    total = merits @ membership
-    means = group_means(merits, membership)
-    ahead = [not_below(means, group) for group in range(len(means))]
-    pairs = list(combinations(np.flatnonzero(means > 0).tolist(), 2))
-    rows, owners = [], []
-    for pair, (i, j) in enumerate(pairs):
-        difference = np.outer(membership[:, i] / total[i] - membership[:, j] / total[j], v).ravel()
-        for above, below, sign in ((i, j, 1.0), (j, i, -1.0)):
-            if ahead[above][below]:
-                rows.append(sign * difference)
-                owners.append(pair)
-    slack = np.zeros((len(rows), len(pairs)))
-    slack[np.arange(len(rows)), owners] = 1.0
-    return np.array(rows).reshape(len(rows), v.size**2), slack
 
 
 def _doubly_stochastic(P: Floats) -> Floats:
@@ -107,24 +95,18 @@ def birkhoff(P: Floats) -> tuple[Floats, Ints]:
     """
     from scipy.optimize import linear_sum_assignment
 
-    left = np.array(P, dtype=np.float64)
-    n = len(left)
+    left, n = P.copy(), len(P)
     weights: list[float] = []
     rankings: list[Ints] = []
     for _ in range(n * n):
-        possible = left > _ZERO
-        documents, ranks = linear_sum_assignment(np.where(possible, -left, n + 1.0))
-        taken = left[documents, ranks]
-        if not possible[documents, ranks].all():
+        documents, ranks = linear_sum_assignment(np.where(left > _ZERO, -left, n + 1.0))
+        weight = left[documents, ranks].min()
+        if weight <= _ZERO:
             break
-        weight = float(taken.min())
         left[documents, ranks] -= weight
-        ranking = np.empty(n, dtype=np.int64)
-        ranking[ranks] = documents
         weights.append(weight)
-        rankings.append(ranking)
-    total = np.array(weights)
-    return total / total.sum(), np.array(rankings)
+        rankings.append(np.argsort(ranks))  # the document at each rank: documents are 0, 1, …
+    return np.array(weights) / np.sum(weights), np.array(rankings)
 
 
 def sample_mixture(weights: Floats, rankings: Ints, samples: int, rng: np.random.Generator) -> Ints:
@@ -135,5 +117,4 @@ def sample_mixture(weights: Floats, rankings: Ints, samples: int, rng: np.random
     """
     places = (rng.random() + np.arange(samples)) / samples
     component = np.minimum(np.searchsorted(np.cumsum(weights), places, side="right"), weights.size - 1)
-    chosen: Ints = rankings[component]
-    return chosen
+    return np.take(rankings, component, axis=0)

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import copy
+import math
 from collections.abc import Callable, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import product
 from typing import Any, Generic, Protocol, TypeVar
 
 import numpy as np
@@ -14,9 +16,9 @@ import numpy as np
 from fairevals.errors import UsageError, escape
 from fairevals.training.data import ATTRIBUTE, Batch, Dataset, Standardiser, groups_needed
 from fairevals.training.losses import BanditRankLoss, DeltrLoss, ListNetLoss, PolicyGradient
-from fairevals.training.models import Adam, Scorer, fit_ridge, make_model
-from fairevals.training.objectives import WeightedMeasure, parse_utility
-from fairevals.training.policies import TrainedPolicy
+from fairevals.training.models import Adam, Model, Scorer, fit_ridge, make_model
+from fairevals.training.objectives import parse_utility
+from fairevals.training.policies import Epoch, TrainedPolicy
 from fairevals.training.settings import FAIR, Settings
 from fairevals.typing import Floats
 
@@ -36,25 +38,11 @@ class Loss(Protocol):
 
 
 @dataclass(frozen=True)
-class Epoch:
-    """The state of training after an epoch; `scorer` is the one being trained, and will change."""
-
-    number: int
-    total: int
-    loss: float
-    """The mean over topics, each before the step taken for it; NaN before the first epoch."""
-    valid: float | None
-    """The mean quality on the validation data."""
-    best: bool
-    scorer: Scorer
-
-
-@dataclass(frozen=True)
 class Fitted(Generic[S]):
-    """A trained scorer and its learning curve: epoch, loss, valid, best."""
+    """A trained scorer and its learning curve."""
 
     scorer: S
-    curve: tuple[tuple[int, float, float | None, bool], ...]
+    curve: tuple[Epoch, ...]
 
 
 def fit(
@@ -65,33 +53,42 @@ def fit(
     *,
     epochs: int = 20,
     batch: int = 1,
-    patience: int | None = None,
+    patience: int = 0,
     seed: int = 0,
-    on_epoch: Callable[[Epoch], object] | None = None,
+    on_epoch: Callable[[Epoch, S], object] | None = None,
 ) -> Fitted[S]:
     """Train a scorer, with one step per batch of topics in a new random order every epoch.
 
     With validation data the quality is computed before training and after each epoch; training ends when it has not
-    risen for `patience` epochs, and the best scorer is returned. Without, the last one is returned. `batch=0` takes all
-    topics in one step. Two calls with the same arguments give the same result.
+    risen for `patience` epochs (0: never), and the best scorer is returned. Without, the last one is returned.
+    `batch=0` takes all topics in one step. `on_epoch(epoch, scorer)` is called before training and after each epoch,
+    with the scorer being trained. Two calls with the same arguments give the same result.
     """
     if len(train) == 0:
         raise UsageError("there is no topic to train on")
     order_rng, rng = np.random.default_rng([seed, 1]), np.random.default_rng([seed, 2])
-    curve: list[tuple[int, float, float | None, bool]] = []
+    curve: list[Epoch] = []
     best, best_at, highest = scorer, 0, -np.inf
-    size = batch or len(train)
+    grade, size = train.max_grade, batch or len(train)
+    order = np.arange(len(train))
     for number in range(epochs + 1):
-        mean = _one_epoch(scorer, loss, train, size, order_rng, rng) if number else float("nan")
+        mean = float("nan")
+        if number:
+            _set_training(scorer, True)
+            if size < len(train):  # the order does not matter if all topics make one step
+                order = order_rng.permutation(len(train))
+            parts = (train.batch(order[at : at + size], grade) for at in range(0, len(train), size))
+            mean = math.fsum(_step(scorer, loss, part, rng) for part in parts) / len(train)
         quality = None if valid is None else _mean_quality(scorer, loss, valid)
         improved = quality is None or quality > highest
         if improved:
-            highest, best_at = (quality if quality is not None else highest), number
-            best = scorer if quality is None else copy.deepcopy(scorer)
-        curve.append((number, mean, quality, improved))
+            best_at = number
+            if quality is not None:
+                best, highest = copy.deepcopy(scorer), quality
+        curve.append(Epoch(number, mean, quality, improved))
         if on_epoch is not None:
-            on_epoch(Epoch(number, epochs, mean, quality, improved, scorer))
-        if patience is not None and valid is not None and number - best_at >= patience:
+            on_epoch(curve[-1], scorer)
+        if patience and number - best_at >= patience:
             break
     _set_training(best, False)
     return Fitted(best, tuple(curve))
@@ -99,47 +96,28 @@ def fit(
 
 def _mean_quality(scorer: Scorer, loss: Loss, data: Dataset) -> float:
     _set_training(scorer, False)
-    total = 0.0
-    for _, batch in data.batches():
-        total += float(loss.quality(batch.masked(scorer.scores(batch.features)), batch).sum())
-    return total / len(data)
+    parts = ((batch, batch.masked(scorer.scores(batch.features))) for batch in data.batches())
+    return math.fsum(float(loss.quality(scores, batch).sum()) for batch, scores in parts) / len(data)
 
 
-def _one_epoch(
-    scorer: Scorer,
-    loss: Loss,
-    data: Dataset,
-    size: int,
-    order_rng: np.random.Generator,
-    rng: np.random.Generator,
-) -> float:
-    _set_training(scorer, True)
-    # The order does not matter if all topics make one step; in their own order, topics of equal length need no copy.
-    order = order_rng.permutation(len(data)) if size < len(data) else np.arange(len(data))
-    grade = data.max_grade
-    total = 0.0
-    for start in range(0, len(data), size):
-        batch = data.batch(order[start : start + size], grade)
-        scores = batch.masked(scorer.scores(batch.features))
-        value, gradient = loss.gradient(scores, batch, rng)
-        if not np.isfinite(gradient).all():
-            raise UsageError("training diverged: the gradient is not finite; try a smaller learning rate")
-        scorer.backward(gradient / len(value))
-        total += float(value.sum())
-    return total / len(data)
+def _step(scorer: Scorer, loss: Loss, batch: Batch, rng: np.random.Generator) -> float:
+    """Take one step, and return the sum of the loss over the topics before it."""
+    value, gradient = loss.gradient(batch.masked(scorer.scores(batch.features)), batch, rng)
+    if not np.isfinite(gradient).all():
+        raise UsageError("training diverged: the gradient is not finite; try a smaller learning rate")
+    scorer.backward(gradient / len(value))
+    return float(value.sum())
 
 
 def _set_training(scorer: Scorer, on: bool) -> None:
-    switch = getattr(scorer, "train", None)
-    if callable(switch):
-        switch(on)
+    getattr(scorer, "train", lambda on: None)(on)
 
 
 def train_policy(
     settings: Settings,
     train: Dataset,
     valid: Dataset | None = None,
-    on_epoch: Callable[[Epoch], object] | None = None,
+    on_epoch: Callable[[Epoch, Model], object] | None = None,
 ) -> TrainedPolicy:
     """Train one policy.
 
@@ -150,28 +128,19 @@ def train_policy(
     """
     if settings.method in ("lp", "deltr") and train.membership is None:
         raise groups_needed(settings.method)
-    train = settings.prepared(train)
-    features = train.features.shape[1]
+    train, features = settings.prepared(train), train.features.shape[1]
     standardiser = Standardiser.fit(train) if settings.standardise else Standardiser.identity(features)
-    train = standardiser.apply(train)
-    valid = None if valid is None else standardiser.apply(settings.prepared(valid))
+    train = replace(train, features=standardiser(train.features))
     if settings.method in ("ridge", "lp"):
         return TrainedPolicy(settings, fit_ridge(train, settings.alpha), standardiser, train.groups)
-    steps = settings.epochs * -(-len(train) // (settings.batch or len(train))) if len(train) else 0
+    if valid is not None:
+        valid = replace(valid, features=standardiser(settings.prepared(valid).features))
+    steps = settings.epochs * math.ceil(len(train) / (settings.batch or len(train) or 1))
     model = make_model(settings.model, features, settings.dropout, settings.seed)
     betas = (settings.beta1, settings.beta2)
     model.optimiser = Adam(settings.lr, betas, settings.weight_decay, settings.final_lr, steps)
-    fitted = fit(
-        model,
-        _make_loss(settings, train),
-        train,
-        valid,
-        epochs=settings.epochs,
-        batch=settings.batch,
-        patience=settings.patience or None,
-        seed=settings.seed,
-        on_epoch=on_epoch,
-    )
+    options = {name: getattr(settings, name) for name in ("epochs", "batch", "patience", "seed")}
+    fitted = fit(model, _make_loss(settings, train), train, valid, on_epoch=on_epoch, **options)
     fitted.scorer.forget()
     return TrainedPolicy(settings, fitted.scorer, standardiser, train.groups, fitted.curve)
 
@@ -182,18 +151,8 @@ def _make_loss(settings: Settings, data: Dataset) -> Loss:
         return ListNetLoss()
     if settings.method == "deltr":
         return DeltrLoss(settings.lam, _protected_group(settings.protected, data))
-    if settings.method == "bandit-rank":
-        reward = parse_utility(settings.reward)
-        _check_attributes(reward, data)
-        return BanditRankLoss(
-            reward, settings.reward_weight, settings.epsilon, settings.max_drawn, settings.samples
-        )
-    _check_attributes(settings.objective.parts, data)
-    return PolicyGradient(settings.objective, settings.estimator, settings.samples)
-
-
-def _check_attributes(parts: Sequence[WeightedMeasure], data: Dataset) -> None:
-    """Raise if a measure needs an attribute that the data does not have."""
+    is_bandit = settings.method == "bandit-rank"
+    parts = parse_utility(settings.reward) if is_bandit else settings.objective.parts
     for measure in (part.measure for part in parts):
         if data.membership is None and (measure.attributes_used() or measure.attributes == "all"):
             raise groups_needed(str(measure))
@@ -202,6 +161,10 @@ def _check_attributes(parts: Sequence[WeightedMeasure], data: Dataset) -> None:
                 raise UsageError(
                     f"{measure}: the attribute of training data is {ATTRIBUTE!r}, not {escape(name)!r}"
                 )
+    if is_bandit:
+        share, most = settings.reward_weight, settings.max_drawn
+        return BanditRankLoss(parts, share, settings.epsilon, most, settings.samples)
+    return PolicyGradient(settings.objective, settings.estimator, settings.samples)
 
 
 def _protected_group(name: str, data: Dataset) -> int:
@@ -227,31 +190,25 @@ def sweep(
 ) -> list[TrainedPolicy]:
     """Train a policy for every λ and every seed, in that order; in an executor's processes if one is given.
 
-    `progress(done, total)` is called after every epoch, or with an executor after every policy.
+    `progress(done, total)` is called after every policy, and without an executor after every epoch too.
     """
     default = Settings.for_method(method, **settings)
     if lambdas and method not in FAIR and any(lambdas):
         raise UsageError(f"{method} has no λ; methods that have one are {', '.join(FAIR)}")
     if len(set(lambdas)) < len(lambdas) or len(set(seeds)) < len(seeds):
         raise UsageError("a λ or a seed is given twice")
-    runs = [
-        replace(default, lam=float(lam), seed=int(seed))
-        for lam in lambdas or (default.lam,)
-        for seed in seeds
-    ]
+    pairs = product(lambdas or (default.lam,), seeds)
+    runs = [replace(default, lam=float(lam), seed=int(seed)) for lam, seed in pairs]
     report = progress or (lambda done, total: None)
-    policies = []
-    if executor is not None:
-        for policy in executor.map(partial(train_policy, train=train, valid=valid), runs):
-            policies.append(policy)
-            report(len(policies), len(runs))
-        return policies
-    for number, run in enumerate(runs):
+    policies: list[TrainedPolicy] = []
+    per_run = default.epochs + 1
 
-        def show(epoch: Epoch, number: int = number) -> None:
-            per_run = epoch.total + 1
-            report(number * per_run + epoch.number + 1, len(runs) * per_run)
+    def show(epoch: Epoch, model: Model) -> None:
+        report(len(policies) * per_run + epoch.number + 1, len(runs) * per_run)
 
-        policies.append(train_policy(run, train, valid, show))
-    report(len(runs), len(runs))
+    here = (train_policy(run, train, valid, show) for run in runs)
+    there = partial(train_policy, train=train, valid=valid)
+    for policy in here if executor is None else executor.map(there, runs):
+        policies.append(policy)
+        report(len(policies), len(runs))
     return policies

@@ -1,19 +1,15 @@
 """Models that score documents by their features, their optimiser, and ridge regression.
 
-A *scorer* is anything with two methods, so that a model from any library can be used: `scores(X)` returns the scores
-(…) of features (…, feature), and `backward(grad)` takes the gradient of the loss with respect to the scores returned
-last, and moves the scorer's parameters one step. If it has `train(on)`, that is called with True before
-training and with False before its scores are used for anything else (PyTorch's modules have it). The documentation of
-training shows an adapter for PyTorch.
-
-A `Model` is one of this package's: its `backward` computes `gradients`, and takes a step if it has an `optimiser`.
+A *scorer* is anything with the two methods of `Scorer`, so that a model from any library can be used; the documentation
+of training shows an adapter for PyTorch. A `Model` is one of this package's.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from typing import ClassVar, Protocol, runtime_checkable
+from dataclasses import dataclass, field
+from typing import Protocol
 
 import numpy as np
 from scipy.special import expit
@@ -22,13 +18,16 @@ from fairevals.errors import UsageError
 from fairevals.training.data import Dataset
 from fairevals.typing import Array, Floats
 
-_ROWS = 1 << 14
-"""How many documents ridge regression reads at a time."""
+ROWS = 1 << 14
+"""How many documents are scored, or read by ridge regression, at a time."""
 
 
-@runtime_checkable
 class Scorer(Protocol):
-    """Anything that can be trained; see the module's docstring."""
+    """Anything that can be trained.
+
+    If it has `train(on)`, that is called with True before training and with False before its scores are used for
+    anything else (PyTorch's modules have it).
+    """
 
     def scores(self, X: Array) -> Floats:
         """Scores (…) of documents with features (…, feature)."""
@@ -39,6 +38,7 @@ class Scorer(Protocol):
         ...
 
 
+@dataclass
 class Adam:
     """Kingma & Ba, ICLR 2015: θ ← θ − lr·m̂/(√v̂ + 1e-8), m and v running means of the gradient and its square.
 
@@ -52,19 +52,13 @@ class Adam:
     array([0.9])
     """
 
-    def __init__(
-        self,
-        lr: float = 0.001,
-        betas: tuple[float, float] = (0.9, 0.999),
-        weight_decay: float = 0.0,
-        final_lr: float = 1.0,
-        total_steps: int = 1,
-    ) -> None:
-        self.lr, self.betas, self.weight_decay = lr, betas, weight_decay
-        self.final_lr, self.total_steps = final_lr, total_steps
-        self.steps = 0
-        self._mean: dict[str, Floats] = {}
-        self._square: dict[str, Floats] = {}
+    lr: float = 0.001
+    betas: tuple[float, float] = (0.9, 0.999)
+    weight_decay: float = 0.0
+    final_lr: float = 1.0
+    total_steps: int = 1
+    steps: int = field(default=0, init=False)
+    _moments: dict[str, tuple[Floats, Floats]] = field(default_factory=dict, init=False)
 
     def step(self, parameters: dict[str, Floats], gradients: dict[str, Floats]) -> None:
         """Move the parameters in place, against the gradients."""
@@ -77,34 +71,29 @@ class Adam:
             gradient = gradients[name]
             if self.weight_decay:
                 gradient = gradient + self.weight_decay * value
-            if name not in self._mean:
-                self._mean[name], self._square[name] = np.zeros_like(value), np.zeros_like(value)
-            mean, square = self._mean[name], self._square[name]
+            mean, square = self._moments.setdefault(name, (np.zeros_like(value), np.zeros_like(value)))
             mean += (1.0 - first) * (gradient - mean)
             square += (1.0 - second) * (gradient * gradient - square)
             value -= rate * mean / (np.sqrt(square) / correction + 1e-8)
 
 
 class Model(ABC):
-    """A differentiable function of features with named parameters."""
+    """A differentiable function of features with named parameters; `rng` draws them, and what dropout drops."""
 
-    name: ClassVar[str]
-
-    def __init__(self, features: int, dropout: float = 0.0) -> None:
+    def __init__(self, features: int, dropout: float = 0.0, seed: int = 0) -> None:
         self.features, self.dropout = features, dropout
-        self.parameters: dict[str, Floats] = {}
-        self.gradients: dict[str, Floats] = {}
-        self.optimiser: Adam | None = None
+        self.rng = np.random.default_rng([seed, 0])
+        self.parameters = self.initial()
+        self.optimiser = Adam()
         self.training = False
-        self.rng = np.random.default_rng(0)
 
     def train(self, on: bool) -> None:
         """Switch training mode on or off: dropout is only applied in training."""
         self.training = on
 
     @abstractmethod
-    def initialise(self, rng: np.random.Generator) -> None:
-        """Draw the parameters; `rng` is also used for dropout."""
+    def initial(self) -> dict[str, Floats]:
+        """Newly drawn parameters."""
 
     @abstractmethod
     def scores(self, X: Array) -> Floats:
@@ -115,16 +104,13 @@ class Model(ABC):
         """The gradient of each parameter, from the gradient with respect to the scores returned last."""
 
     def backward(self, grad: Floats) -> None:
-        """Set `gradients`, and take a step of the optimiser if there is one."""
-        self.gradients = self.differentiate(grad)
-        if self.optimiser is not None:
-            self.optimiser.step(self.parameters, self.gradients)
+        """Take a step of the optimiser."""
+        self.optimiser.step(self.parameters, self.differentiate(grad))
 
     def forget(self) -> None:
-        """Drop what `scores` kept for `backward`: it may be a view of all training data."""
-        for name in [name for name in vars(self) if name.startswith("_")]:
-            delattr(self, name)
-        self.gradients, self.optimiser = {}, None
+        """Drop what `scores` kept for `backward`, which may be large, and the state of the optimiser."""
+        self.__dict__ = {name: value for name, value in vars(self).items() if not name.startswith("_")}
+        self.optimiser = Adam()
 
     def _drop(self, units: Floats) -> tuple[Floats, Floats | float]:
         """The units after dropout, and the factors they were multiplied with (expectation 1)."""
@@ -143,11 +129,8 @@ class Linear(Model):
     array([3., 6.])
     """
 
-    name = "linear"
-
-    def initialise(self, rng: np.random.Generator) -> None:
-        self.rng = rng
-        self.parameters = {"theta": rng.uniform(-0.001, 0.001, self.features), "b": np.zeros(())}
+    def initial(self) -> dict[str, Floats]:
+        return {"theta": self.rng.uniform(-0.001, 0.001, self.features), "b": np.zeros(())}
 
     def scores(self, X: Array) -> Floats:
         self._input, _ = self._drop(X)
@@ -155,7 +138,6 @@ class Linear(Model):
         return scores
 
     def differentiate(self, grad: Floats) -> dict[str, Floats]:
-        """∂/∂θ = Σ grad·x, ∂/∂b = Σ grad."""
         rows = self._input.reshape(-1, self.features)
         return {"theta": grad.ravel() @ rows, "b": np.asarray(grad.sum())}
 
@@ -168,25 +150,19 @@ class Highway(Model):
     `BanditRankLoss`, which needs its logarithm.
     """
 
-    name = "highway"
     units = 92
     layers = 3
 
-    def initialise(self, rng: np.random.Generator) -> None:
-        """Draw weights from ±1/√(inputs), without layers from ±1/√units; biases are 0, those of the gates −1."""
-        self.rng = rng
-        bound = 1 / np.sqrt(self.units)
+    def initial(self) -> dict[str, Floats]:
+        """Weights from ±1/√(inputs), without layers from ±1/√units; biases are 0, those of the gates −1."""
+        rng, bound = self.rng, 1 / np.sqrt(self.units)
         n = 1 / np.sqrt(max(self.features, 1)) if self.layers else bound
         shape = (self.units, self.units)
-        p: dict[str, Floats] = {
-            "W": rng.uniform(-n, n, (self.features, self.units)),
-            "c": np.zeros(self.units),
-        }
+        p = {"W": rng.uniform(-n, n, (self.features, self.units)), "c": np.zeros(self.units)}
         for layer in range(self.layers):
             p[f"H{layer}"], p[f"h{layer}"] = rng.uniform(-bound, bound, shape), np.zeros(self.units)
             p[f"T{layer}"], p[f"u{layer}"] = rng.uniform(-bound, bound, shape), np.full(self.units, -1.0)
-        p["w"], p["b"] = rng.uniform(-bound, bound, self.units), np.zeros(())
-        self.parameters = p
+        return p | {"w": rng.uniform(-bound, bound, self.units), "b": np.zeros(())}
 
     def scores(self, X: Array) -> Floats:
         p = self.parameters
@@ -225,12 +201,11 @@ class Highway(Model):
 class Hidden(Highway):
     """One hidden layer of 32 units: s = w·relu(Wx + c) + b, drawn from ±1/√32 (Singh & Joachims 2019, B.4)."""
 
-    name = "hidden"
     units = 32
     layers = 0
 
 
-MODELS: Mapping[str, type[Model]] = {model.name: model for model in (Linear, Hidden, Highway)}
+MODELS: Mapping[str, type[Model]] = {"linear": Linear, "hidden": Hidden, "highway": Highway}
 
 
 def make_model(name: str, features: int, dropout: float = 0.0, seed: int = 0) -> Model:
@@ -241,9 +216,7 @@ def make_model(name: str, features: int, dropout: float = 0.0, seed: int = 0) ->
     """
     if name not in MODELS:
         raise UsageError(f"unknown model {name!r}; expected one of {', '.join(MODELS)}")
-    model = MODELS[name](features, dropout)
-    model.initialise(np.random.default_rng([seed, 0]))
-    return model
+    return MODELS[name](features, dropout, seed)
 
 
 def fit_ridge(data: Dataset, alpha: float = 1.0) -> Linear:
@@ -257,10 +230,10 @@ def fit_ridge(data: Dataset, alpha: float = 1.0) -> Linear:
     mean_x = data.features.mean(axis=0, dtype=np.float64)
     mean_y = data.grades.mean()
     square, cross = np.zeros((features, features)), np.zeros(features)
-    for start in range(0, len(data.features), _ROWS):
-        x = data.features[start : start + _ROWS] - mean_x
+    for start in range(0, len(data.features), ROWS):
+        x = data.features[start : start + ROWS] - mean_x
         square += x.T @ x
-        cross += x.T @ (data.grades[start : start + _ROWS] - mean_y)
+        cross += x.T @ (data.grades[start : start + ROWS] - mean_y)
     square[np.diag_indices(features)] += alpha
     # With α = 0 and collinear features there are many solutions: take the smallest.
     theta = np.asarray(np.linalg.lstsq(square, cross, rcond=None)[0], dtype=np.float64)

@@ -65,16 +65,12 @@ class WeightedMeasure:
 
     def of_exposure(self, exposed: Exposed) -> tuple[Floats, Floats]:
         """The contribution (topics,) at these exposures, and its gradient (topics, documents)."""
-        if not isinstance(self.measure, Differentiable):
-            raise UsageError(f"{self.measure} is no function of exposure")
+        assert isinstance(self.measure, Differentiable)  # noqa: S101 -- terms have only such measures
         (values, gradient), direction = self.measure.value_and_gradient(exposed), self.measure.direction
         slope: Floats | float = self.weight if direction.word == "higher" else -self.weight
         if direction.target is not None:
             slope = -self.weight * np.sign(values - direction.target)[:, None]
         return self.contribution(values), np.where(np.isnan(values)[:, None], 0.0, slope * gradient)
-
-    def __str__(self) -> str:
-        return str(self.measure) if self.weight == 1 else f"{self.weight:g}*{self.measure}"
 
 
 _WEIGHTED = re.compile(r"(?:(-?\d{1,9}(?:\.\d{1,17})?|-?\.\d{1,17})\s*\*\s*)?([A-Za-z].*)", re.S)
@@ -83,8 +79,8 @@ _WEIGHTED = re.compile(r"(?:(-?\d{1,9}(?:\.\d{1,17})?|-?\.\d{1,17})\s*\*\s*)?([A
 def parse_utility(text: str) -> tuple[WeightedMeasure, ...]:
     """Parse measures joined by `+`, each with an optional weight; higher values must be better.
 
-    >>> [str(part) for part in parse_utility("0.5*AP + nDCG@10")]
-    ['0.5*AP', 'nDCG@10']
+    >>> [(part.weight, str(part.measure)) for part in parse_utility("0.5*AP + nDCG@10")]
+    [(0.5, 'AP'), (1.0, 'nDCG@10')]
     """
     parts = []
     for piece in re.split(r"\+(?![^(]*\))", text):
@@ -104,7 +100,7 @@ def total_reward(parts: Sequence[WeightedMeasure], rankings: Ints, batch: Batch)
     """The summed contributions (topics, samples) of rankings (topics, samples, ranks), −1 where one has ended."""
     total = np.zeros(rankings.shape[:2])
     if parts:
-        ranked = batch.ranked(rankings)
+        ranked = batch.block.reordered(rankings)
         for part in parts:
             total += part.of_rankings(ranked)
     return total
@@ -124,20 +120,11 @@ class ExposureTerm:
     cutoff: int | None
     parts: tuple[WeightedMeasure, ...]
 
-    def weights(self, ranks: int) -> Floats:
-        """The attention of ranks 1 to `ranks`, 0 beyond the cutoff."""
-        weights = np.zeros(ranks)
-        seen = ranks if self.cutoff is None else min(ranks, self.cutoff)
-        weights[:seen] = self.attention.weights(seen)
-        return weights
-
-    def at(self, exposed: Exposed) -> tuple[Floats, Floats]:
+    def at(self, exposure: Floats, batch: Batch) -> tuple[Floats, Floats]:
         """The summed contributions (topics,) at these exposures, and their gradient (topics, documents)."""
-        pairs = [part.of_exposure(exposed) for part in self.parts]
-        value, gradient = pairs[0]
-        for more, slope in pairs[1:]:
-            value, gradient = value + more, gradient + slope
-        return value, gradient
+        exposed = batch.block.exposed(exposure)
+        values, gradients = zip(*(part.of_exposure(exposed) for part in self.parts), strict=True)
+        return np.sum(values, axis=0), np.sum(gradients, axis=0)
 
 
 @dataclass(frozen=True)
@@ -148,8 +135,8 @@ class Objective:
     where higher is better, the distance from its target otherwise. H is the entropy of softmax(scores) (section
     3.2.1). On topics where a measure is undefined it counts as 0.
 
-    >>> [str(part) for part in Objective.of("AP+nDCG@10", lam=2.0).parts]
-    ['AP', 'nDCG@10', "2*D_group(attr='group')"]
+    >>> [(part.weight, str(part.measure)) for part in Objective.of("AP", lam=2.0).parts]
+    [(1.0, 'AP'), (2.0, "D_group(attr='group')")]
     """
 
     utility: tuple[WeightedMeasure, ...]
@@ -180,14 +167,11 @@ class Objective:
     @cached_property
     def exposure_terms(self) -> tuple[ExposureTerm, ...]:
         """The measures that are functions of exposure, by attention model and cutoff."""
-        models: dict[str, Attention] = {}
-        grouped: dict[tuple[str, int | None], list[WeightedMeasure]] = {}
+        grouped: dict[tuple[Attention, int | None], list[WeightedMeasure]] = {}
         for part in self.parts:
             if isinstance(part.measure, Differentiable):
-                name = str(part.measure.attention_model)
-                models[name] = part.measure.attention_model
-                grouped.setdefault((name, part.measure.cutoff), []).append(part)
-        return tuple(ExposureTerm(models[name], cut, tuple(p)) for (name, cut), p in grouped.items())
+                grouped.setdefault((part.measure.attention_model, part.measure.cutoff), []).append(part)
+        return tuple(ExposureTerm(*key, tuple(parts)) for key, parts in grouped.items())
 
     def value(self, scores: Floats, batch: Batch, samples: int = 100, tolerance: float = 1e-6) -> Floats:
         """The objective of each topic without the entropy, which only serves training.
@@ -201,7 +185,7 @@ class Objective:
             total += total_reward(self.rewards, rankings, batch).mean(axis=1)
         for term in self.exposure_terms:
             exposure = policy.exposure(term.attention, term.cutoff, tolerance=tolerance).value
-            total += term.at(batch.exposed(exposure))[0]
+            total += term.at(exposure, batch)[0]
         return total
 
 

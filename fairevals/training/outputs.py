@@ -5,10 +5,10 @@ A policy is evaluated like any other run: its run, the split's judgements and gr
 
 from __future__ import annotations
 
-import csv
 import json
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import islice
 from pathlib import Path
 from typing import NamedTuple
 
@@ -22,22 +22,21 @@ from fairevals.errors import UsageError, escape
 from fairevals.evaluation import Plan, score
 from fairevals.evaluation.scores import Scores
 from fairevals.ids import Ids
+from fairevals.io.out import Cell, Table, render
 from fairevals.io.qrels import QrelsColumns
 from fairevals.io.streams import written
 from fairevals.io.task import PolicySpec, Task
 from fairevals.policy.plackett_luce import PlackettLuce
 from fairevals.training.data import ATTRIBUTE, Dataset
-from fairevals.training.lp import sample_mixture
+from fairevals.training.lp import birkhoff, sample_mixture
 from fairevals.training.objectives import DISPARITY, UTILITY
 from fairevals.training.policies import TrainedPolicy, save_policy
-from fairevals.typing import Ints
 
 MEASURES = (UTILITY, f"{UTILITY}@10", "ERR", "D_ind", DISPARITY, "D_cross", "EE_L")
 """The measures of the summary; D_group only where there are groups."""
 SUMMARY = ("policy", "method", "lambda", "seed", "split", "measure", "value", "se", "undefined")
 CURVE = ("epoch", "loss", "valid", "best")
-GREEDY_SUFFIX = ".greedy"
-"""Ends the name of a policy whose run is read as one ranking per topic."""
+GROUP_COLUMNS = ("topic", "doc", "group", "weight")
 
 
 def make_run(policy: TrainedPolicy, data: Dataset, tag: str = "", samples: int | None = None) -> Run:
@@ -55,36 +54,27 @@ def make_run(policy: TrainedPolicy, data: Dataset, tag: str = "", samples: int |
         rows = ranking_order(np.repeat(np.arange(len(data)), data.lengths), docs, scores)
         lists = [(topic, "") for topic in data.topics]
         return Run(tag, tag, lists, data.starts, docs.take(rows), scores[rows], rows.size)
+    rngs = (np.random.default_rng([policy.settings.seed, t]) for t in range(len(data)))
+    if policy.is_mixture:
+        mixtures = zip(map(birkhoff, policy.programmes(data)), rngs, strict=True)
+        drawn = [sample_mixture(*mixture, samples, rng) for mixture, rng in mixtures]
+    else:
+        topics = zip(np.split(policy.predict(data), data.starts[1:-1]), rngs, strict=True)
+        drawn = [PlackettLuce(scores).sample(samples, rng=rng) for scores, rng in topics]
+    rows = np.concatenate([(start + r).ravel() for start, r in zip(data.starts, drawn, strict=False)])
     lengths = np.repeat(data.lengths, samples)
-    starts = data.starts[:-1]
-    rankings = _drawn(policy, data, samples)
-    rows = np.concatenate([(start + r).ravel() for start, r in zip(starts, rankings, strict=True)])
-    offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
+    offsets = np.append(0, np.cumsum(lengths))
     scores = np.repeat(offsets[1:], lengths) - np.arange(rows.size, dtype=np.float64)
     lists = [(topic, str(sample)) for topic in data.topics for sample in range(1, samples + 1)]
     return Run(tag, tag, lists, offsets, docs.take(rows), scores, rows.size)
 
 
-def _drawn(policy: TrainedPolicy, data: Dataset, samples: int) -> Iterator[Ints]:
-    """Rankings (samples, rank) of each topic."""
-    seed = policy.settings.seed
-    if policy.is_mixture:
-        for t, (weights, rankings) in enumerate(policy.mixtures(data)):
-            yield sample_mixture(weights, rankings, samples, np.random.default_rng([seed, t]))
-        return
-    scores = policy.predict(data)
-    for t, rows in enumerate(data.slices):
-        yield PlackettLuce(scores[rows]).sample(samples, rng=np.random.default_rng([seed, t]))
-
-
 def run_lines(run: Run) -> Iterator[str]:
     """The lines of a run file in TREC's format; the second column is the sample."""
-    docs, scores = run.docs.texts(), run.scores.tolist()
-    for number, (topic, sample) in enumerate(run.lists):
-        start, stop = int(run.offsets[number]), int(run.offsets[number + 1])
-        for rank, row in enumerate(range(start, stop), 1):
-            value = int(scores[row]) if sample else repr(scores[row])
-            yield f"{topic} {sample or 'Q0'} {docs[row]} {rank} {value} {run.tag}\n"
+    rows = zip(run.docs.texts(), run.scores.tolist(), strict=True)
+    for (topic, sample), length in zip(run.lists, np.diff(run.offsets).tolist(), strict=True):
+        for rank, (doc, value) in enumerate(islice(rows, length), 1):
+            yield f"{topic} {sample or 'Q0'} {doc} {rank} {int(value) if sample else value!r} {run.tag}\n"
 
 
 def make_collection(data: Dataset, measures: Sequence[str] | None = None) -> Collection:
@@ -95,7 +85,7 @@ def make_collection(data: Dataset, measures: Sequence[str] | None = None) -> Col
     qrels = Qrels.of(QrelsColumns(data.name, list(data.topics), topic_of, Ids.of(data.docs), data.grades))
     groups = {}
     if data.membership is not None:
-        table = pd.DataFrame(_group_rows(data), columns=["topic", "doc", "group", "weight"])
+        table = pd.DataFrame(_group_rows(data), columns=GROUP_COLUMNS)
         groups[ATTRIBUTE] = Attribute.of(ATTRIBUTE, table, data.groups, unmapped="skip")
     chosen = measures or [m for m in MEASURES if groups or m != DISPARITY]
     return Collection(Task(name=data.name, measures=tuple(chosen)), qrels, groups)
@@ -121,14 +111,11 @@ def evaluate_policy(
     >>> evaluate_policy(policy, data, ["nDCG"], greedy=True).mean(0, 0).value
     1.0
     """
-    run = make_run(policy, data, samples=samples if policy.is_mixture else None)
-    return _evaluate(run, make_collection(data, measures), policy, greedy, samples)
-
-
-def _evaluate(run: Run, collection: Collection, policy: TrainedPolicy, greedy: bool, samples: int) -> Scores:
     if greedy and policy.is_mixture:
         raise UsageError("lp is a mixture of rankings, so it has no greedy ranking")
     kind = "samples" if policy.is_mixture else "ranking" if greedy else "pl"
+    run = make_run(policy, data, samples=samples if policy.is_mixture else None)
+    collection = make_collection(data, measures)
     return score([run], collection, Plan.of(collection, policy=PolicySpec(kind, samples=samples)))
 
 
@@ -179,73 +166,68 @@ def write_results(
     collections = {name: make_collection(data) for name, data in splits.items()}
     kind = "samples" if any(policy.is_mixture for policy in policies) else "pl"
     for name in written_splits:
-        _write_split(path, name, splits[name], collections[name].task, PolicySpec(kind, samples=samples))
+        _write_split(path, name, splits[name], collections[name].task.measures, kind, samples)
     rows: list[SummaryRow] = []
     for number, policy in enumerate(policies, 1):
+        settings, is_mixture = policy.settings, policy.is_mixture
+        # The suffix of the policy's name in the summary, and how its run is read.
+        readings = {"": "samples"} if is_mixture else {"": "pl", ".greedy": "ranking"}
         save_policy(policy, path / policy.name)
-        curve = ((epoch, loss, valid, int(best)) for epoch, loss, valid, best in policy.curve)
+        curve = ((*epoch[:3], int(epoch.best)) for epoch in policy.curve)
         _write_table(path / policy.name / "log.csv", CURVE, curve)
-        for name, data in splits.items():
-            run = make_run(policy, data, samples=samples if policy.is_mixture else None)
-            if name in written_splits:
-                with written(path / policy.name / f"{name}.run") as file:
+        for split, data in splits.items():
+            run = make_run(policy, data, samples=samples if is_mixture else None)
+            if split in written_splits:
+                with written(path / policy.name / f"{split}.run") as file:
                     file.writelines(run_lines(run))
-            for greedy in (False,) if policy.is_mixture else (False, True):
-                scores = _evaluate(run, collections[name], policy, greedy, samples)
-                rows += _summary(policy, name, scores, greedy)
+            for suffix, kind in readings.items():
+                plan = Plan.of(collections[split], policy=PolicySpec(kind, samples=samples))
+                scores = score([run], collections[split], plan)
+                facts = policy.name + suffix, settings.method, settings.lam, settings.seed, split
+                for m, measure in enumerate(scores.measures):
+                    mean = scores.mean(0, m)
+                    rows.append(SummaryRow(*facts, str(measure), mean.value, mean.se, mean.undefined))
         if progress:
             progress(number, len(policies))
     _write_table(path / "summary.csv", SUMMARY, ((*row[:2], f"{row.lam:g}", *row[3:]) for row in rows))
     return rows
 
 
-def _summary(policy: TrainedPolicy, split: str, scores: Scores, greedy: bool) -> Iterator[SummaryRow]:
-    settings, name = policy.settings, policy.name + (GREEDY_SUFFIX if greedy else "")
-    for m, measure in enumerate(scores.measures):
-        mean = scores.mean(0, m)
-        facts = name, settings.method, settings.lam, settings.seed, split, str(measure)
-        yield SummaryRow(*facts, mean.value, mean.se, mean.undefined)
-
-
-def _write_split(folder: Path, name: str, data: Dataset, task: Task, policy: PolicySpec) -> None:
+def _write_split(
+    folder: Path, name: str, data: Dataset, measures: Sequence[str], kind: str, samples: int
+) -> None:
     """Write the judgements, groups and task file of a split."""
     with written(folder / f"{name}.qrels") as file:
         for topic, rows in zip(data.topics, data.slices, strict=True):
             for doc, grade in zip(data.docs[rows], data.grades[rows].tolist(), strict=True):
                 file.write(f"{topic} 0 {doc} {int(grade) if grade.is_integer() else repr(grade)}\n")
-    lines = [
-        f"name = {_toml(name)}",
-        f"qrels = {_toml(f'{name}.qrels')}",
-        f"measures = {_toml(task.measures)}",
-    ]
+    sections: dict[str, dict[str, object]] = {
+        "": {"name": name, "qrels": f"{name}.qrels", "measures": measures}
+    }
     if data.membership is not None:
         groups = f"{name}.groups.csv"
-        table = ((*names, 1 if weight == 1 else weight) for *names, weight in _group_rows(data))
-        _write_table(folder / groups, ("topic", "doc", "group", "weight"), table)
-        lines += ["", f"[attributes.{ATTRIBUTE}]", f"groups = {_toml(data.groups)}"]
-        lines += [f"memberships = {_toml(groups)}", 'unmapped = "skip"']
-    lines += ["", "[policy]", f"kind = {_toml(policy.kind)}", f"samples = {policy.samples}"]
+        _write_table(folder / groups, GROUP_COLUMNS, _group_rows(data))
+        heading = f"\n[attributes.{ATTRIBUTE}]\n"
+        sections[heading] = {"groups": data.groups, "memberships": groups, "unmapped": "skip"}
+    sections["\n[policy]\n"] = {"kind": kind, "samples": samples, "seed": 0}
     with written(folder / f"{name}.toml") as file:
-        file.writelines(f"{line}\n" for line in [*lines, f"seed = {policy.seed}"])
-
-
-def _toml(value: str | Sequence[str]) -> str:
-    """A text or a list of texts as TOML: JSON's strings are TOML's, except for the character DEL."""
-    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
+        for heading, section in sections.items():
+            file.write(heading)
+            for key, value in section.items():
+                # JSON's texts and lists are TOML's, except for the character DEL.
+                text = json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
+                file.write(f"{key} = {text}\n")
 
 
 def _group_rows(data: Dataset) -> Iterator[tuple[str, str, str, float]]:
     """(topic, document, group, weight) for each group of each document."""
-    membership = np.zeros((len(data.docs), 0)) if data.membership is None else data.membership
-    for topic, rows in zip(data.topics, data.slices, strict=True):
-        here = membership[rows]
-        for row, group in zip(*np.nonzero(here), strict=True):
-            yield topic, data.docs[rows.start + row], data.groups[group], float(here[row, group])
+    topics, membership = np.repeat(np.arange(len(data)), data.lengths), np.asarray(data.membership)
+    for row, group in zip(*np.nonzero(membership), strict=True):
+        weight = float(membership[row, group])
+        yield data.topics[topics[row]], data.docs[row], data.groups[group], 1 if weight == 1 else weight
 
 
-def _write_table(path: Path, header: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
+def _write_table(path: Path, header: tuple[str, ...], rows: Iterable[tuple[Cell, ...]]) -> None:
     """Write a csv table with numbers in full precision; NaN and None are empty."""
     with written(path) as file:
-        writer = csv.writer(file, lineterminator="\n")
-        writer.writerow(header)
-        writer.writerows(["" if cell != cell else cell for cell in row] for row in rows)
+        file.write(render(Table(header, tuple(rows)), "csv"))

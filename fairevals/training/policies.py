@@ -2,43 +2,54 @@
 
 from __future__ import annotations
 
-import io
 import json
 import os
 import zipfile
+import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 from scipy.special import log_expit
 
 from fairevals.errors import FairevalsError, InputError, Place, UsageError, escape
 from fairevals.io.letor import MOST_FEATURES
-from fairevals.io.streams import written_bytes
+from fairevals.io.streams import written, written_bytes
 from fairevals.training.data import Dataset, Standardiser, groups_needed
-from fairevals.training.lp import birkhoff, fair_ranking
-from fairevals.training.models import MODELS, Model
+from fairevals.training.lp import fair_ranking
+from fairevals.training.models import ROWS, Model, make_model
 from fairevals.training.settings import FAIR, Settings
-from fairevals.typing import Array, Floats, Ints
+from fairevals.typing import Floats
 
 FORMAT = "fairevals policy 2"
-_ROWS = 1 << 14
+
+
+class Epoch(NamedTuple):
+    """A point of the learning curve: the state after an epoch, or before training (epoch 0)."""
+
+    number: int
+    loss: float
+    """The mean over topics, each before the step taken for it; NaN before the first epoch."""
+    valid: float | None
+    """The mean quality on the validation data."""
+    best: bool
+    """Whether no earlier epoch was as good; always true without validation data."""
 
 
 @dataclass(frozen=True)
 class TrainedPolicy:
     """The result of training: scores of documents, which are the log-weights of a Plackett-Luce policy.
 
-    For `lp` the scores are predicted grades, and the policy is given by `mixtures`: rankings with probabilities.
+    For `lp` the scores are predicted grades, and the policy is a mixture of rankings, given by `programmes`.
     """
 
     settings: Settings
     model: Model
     standardiser: Standardiser
     groups: tuple[str, ...] = ()
-    curve: tuple[tuple[int, float, float | None, bool], ...] = ()
-    """Epoch, loss, quality on validation data, and whether it was the best so far."""
+    curve: tuple[Epoch, ...] = ()
 
     @property
     def name(self) -> str:
@@ -51,24 +62,19 @@ class TrainedPolicy:
         """Whether it is a mixture of rankings rather than a Plackett-Luce policy."""
         return self.settings.method == "lp"
 
-    def scores(self, X: Array) -> Floats:
-        """Log-weights (…) of documents with prepared features (…, feature); predicted grades for `lp`."""
-        self.model.train(False)
-        scores = self.model.scores(self.standardiser(X))
-        return log_expit(scores) if self.settings.method == "bandit-rank" else scores
-
     def predict(self, data: Dataset) -> Floats:
-        """The score of each document."""
+        """The score of each document: its log-weight, or for `lp` its predicted grade."""
         if data.features.shape[1] != self.model.features:
             raise UsageError(
                 f"{data.name} has {data.features.shape[1]} features and the model {self.model.features}; "
                 "use Dataset.with_features"
             )
         features = self.settings.prepared(data).features
-        rows = range(0, len(features), _ROWS)
-        scores = np.concatenate([self.scores(features[row : row + _ROWS]) for row in rows])
+        parts = (features[row : row + ROWS] for row in range(0, len(features), ROWS))
+        self.model.train(False)
+        scores = np.concatenate([self.model.scores(self.standardiser(part)) for part in parts])
         self.model.forget()
-        return scores
+        return log_expit(scores) if self.settings.method == "bandit-rank" else scores
 
     def programmes(self, data: Dataset) -> Iterator[Floats]:
         """For `lp`: P(document at rank) of each topic."""
@@ -78,33 +84,20 @@ class TrainedPolicy:
         for rows in data.slices:
             yield fair_ranking(grades[rows], data.membership[rows], self.settings.lam, merits)
 
-    def mixtures(self, data: Dataset) -> Iterator[tuple[Floats, Ints]]:
-        """For `lp`: weights and rankings of each topic."""
-        return (birkhoff(P) for P in self.programmes(data))
-
 
 def save_policy(policy: TrainedPolicy, folder: str | os.PathLike[str]) -> None:
     """Write `model.npz` and `config.json` into a folder, each completely or not at all."""
     arrays = {f"model.{name}": value for name, value in policy.model.parameters.items()}
     arrays |= {f"standardiser.{name}": getattr(policy.standardiser, name) for name in ("mean", "scale")}
-    buffer = io.BytesIO()
     # Not np.savez, which writes the time: the same policy gives the same bytes.
-    with zipfile.ZipFile(buffer, "w") as archive:
+    with written_bytes(Path(folder, "model.npz")) as file, zipfile.ZipFile(file, "w") as archive:
         for name, value in arrays.items():
-            member = io.BytesIO()
-            np.lib.format.write_array(member, np.asarray(value, dtype=np.float64), allow_pickle=False)
-            archive.writestr(zipfile.ZipInfo(f"{name}.npy"), member.getvalue())
-    path = Path(folder)
-    with written_bytes(path / "model.npz") as file:
-        file.write(buffer.getvalue())
-    config = {
-        "format": FORMAT,
-        "features": policy.model.features,
-        "groups": list(policy.groups),
-        "settings": policy.settings.record(),
-    }
-    with written_bytes(path / "config.json") as file:
-        file.write((json.dumps(config, indent=2, ensure_ascii=False) + "\n").encode())
+            with archive.open(zipfile.ZipInfo(f"{name}.npy"), "w") as member:
+                np.lib.format.write_array(member, np.asarray(value, dtype=np.float64), allow_pickle=False)
+    settings = {"settings": policy.settings.record()}
+    config = {"format": FORMAT, "features": policy.model.features, "groups": policy.groups, **settings}
+    with written(Path(folder, "config.json")) as text:
+        text.write(json.dumps(config, indent=2, ensure_ascii=False) + "\n")
 
 
 def load_policy(folder: str | os.PathLike[str]) -> TrainedPolicy:
@@ -114,10 +107,8 @@ def load_policy(folder: str | os.PathLike[str]) -> TrainedPolicy:
     arrays that the model needs are read, if they are float64 and have the right shapes.
     """
     path = Path(folder)
-    path = path.parent if path.name in ("model.npz", "config.json") else path
     settings, features, groups = _read_config(path / "config.json")
-    model = MODELS[settings.model](features, settings.dropout)
-    model.initialise(np.random.default_rng(0))
+    model = make_model(settings.model, features, settings.dropout)
     shapes = {f"model.{name}": value.shape for name, value in model.parameters.items()}
     shapes |= {f"standardiser.{name}": (features,) for name in ("mean", "scale")}
     arrays = _read_arrays(path / "model.npz", shapes)
@@ -131,12 +122,9 @@ def _read_config(path: Path) -> tuple[Settings, int, tuple[str, ...]]:
     try:
         with path.open("rb") as file:
             config = json.loads(file.read(1 << 20))
-    except OSError as error:
-        raise InputError(
-            place, f"cannot be read ({error.strerror})", "the folder of a trained policy"
-        ) from None
-    except (ValueError, RecursionError):
-        raise InputError(place, "not JSON", "the configuration of a trained policy") from None
+    except (OSError, ValueError, RecursionError) as error:
+        reason = f"cannot be read ({error.strerror})" if isinstance(error, OSError) else "not JSON"
+        raise InputError(place, reason, "the configuration of a trained policy") from None
     version = config.get("format") if isinstance(config, dict) else None
     if version == "fairevals policy 1":
         raise InputError(place, "a policy of version 0.1, whose settings differ", "train it again")
@@ -157,30 +145,23 @@ def _read_config(path: Path) -> tuple[Settings, int, tuple[str, ...]]:
 
 def _read_arrays(path: Path, shapes: dict[str, tuple[int, ...]]) -> dict[str, Floats]:
     """The arrays of these names and shapes, read without numpy's loader, which supports pickles."""
-    place = Place(str(path))
-    arrays: dict[str, Floats] = {}
+    place, arrays = Place(str(path)), {}
     try:
         with zipfile.ZipFile(path) as archive:
             for name, shape in shapes.items():
                 with archive.open(f"{name}.npy") as member:
-                    version = np.lib.format.read_magic(member)
-                    if version != (1, 0):
+                    if np.lib.format.read_magic(member) != (1, 0):
                         raise ValueError("an unknown version of the npy format")
-                    header = np.lib.format.read_array_header_1_0(member)
-                    if header[0] != shape or header[1] or header[2] != np.dtype("<f8"):
-                        what = f"{escape(str(header[2]))} of shape {escape(str(header[0]))}"
+                    found, fortran, dtype = np.lib.format.read_array_header_1_0(member)
+                    if found != shape or fortran or dtype != np.dtype("<f8"):
+                        what = f"{escape(str(dtype))} of shape {escape(str(found))}"
                         raise InputError(place, f"array {name} is {what}", f"float64 of shape {shape}")
                     count = int(np.prod(shape, dtype=np.int64))
                     values = np.frombuffer(member.read(8 * count), dtype="<f8")
                     if values.size != count or not np.isfinite(values).all():
                         raise InputError(place, f"array {name} is truncated or not finite", "finite numbers")
                     arrays[name] = values.reshape(shape).copy()
-    except KeyError as error:
-        raise InputError(place, str(error.args[0]), "the arrays of the model in config.json") from None
-    except OSError as error:
-        raise InputError(place, f"cannot be read ({error.strerror or 'broken'})") from None
-    except (zipfile.BadZipFile, ValueError, NotImplementedError, EOFError, RuntimeError) as error:
-        raise InputError(
-            place, f"no readable arrays ({escape(str(error))})", "a model.npz of this program"
-        ) from None
+    except (KeyError, OSError, ValueError, EOFError, RuntimeError, zipfile.BadZipFile, zlib.error) as error:
+        reason = f"no readable arrays ({escape(str(error), 200)})"
+        raise InputError(place, reason, "the arrays of the model in config.json") from None
     return arrays

@@ -26,10 +26,11 @@ METHODS: Mapping[str, str] = {
     "deltr": "ListNet with a penalty on disparate top-one exposure (Zehlike & Castillo 2020)",
 }
 
+FAIR = ("fair-pg-rank", "lp", "deltr")
+"""Methods that have a λ."""
+
 DEFAULTS: Mapping[str, Mapping[str, Any]] = {
-    "fair-pg-rank": {"lam": 1.0},
-    "lp": {"lam": 1.0},
-    "deltr": {"lam": 1.0},
+    **{method: {"lam": 1.0} for method in FAIR},
     "bandit-rank": {
         "model": "highway",
         "beta1": 0.0,
@@ -41,9 +42,6 @@ DEFAULTS: Mapping[str, Mapping[str, Any]] = {
     },
 }
 """Where a method's defaults differ from those of `Settings`; BanditRank's are from the paper's run on MQ2007."""
-
-FAIR = ("fair-pg-rank", "lp", "deltr")
-"""Methods that have a λ."""
 
 
 def _setting(
@@ -120,11 +118,9 @@ class Settings:
     def for_method(cls, method: str, **given: Any) -> Settings:
         """The method's defaults, overridden by the given settings."""
         known = {f.name for f in cls.fields()}
-        for name in given:
-            if name not in known:
-                raise UsageError(
-                    f"unknown setting {escape(name)!r}; expected one of {', '.join(sorted(known))}"
-                )
+        for name in given.keys() - known:
+            expected = ", ".join(sorted(known))
+            raise UsageError(f"unknown setting {escape(name)!r}; expected one of {expected}")
         return cls(method, **{**DEFAULTS.get(method, {}), **given})
 
     @classmethod
@@ -141,7 +137,7 @@ class Settings:
     def objective(self) -> Objective:
         """The objective of PG-Rank and Fair-PG-Rank."""
         lam = self.lam if self.method != "pg-rank" else 0.0
-        return Objective(parse_utility(self.utility), lam, parse_measure(self.disparity), self.entropy)
+        return Objective.of(self.utility, lam, self.disparity, self.entropy)
 
     @property
     def group_disparity(self) -> DGroup:

@@ -1,4 +1,4 @@
-"""Inequity of amortised attention."""
+"""Shares of exposure: inequity of attention (IAA), and the share of unjudged documents (Unjudged)."""
 
 from __future__ import annotations
 
@@ -7,8 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from fairevals.collection import Exposed
-from fairevals.measures.base import LOWER, ExposureMeasure, divide, rank_sum
-from fairevals.measures.merit import merit, merit_param
+from fairevals.measures.base import LOWER, ExposureMeasure, divide, merit, merit_param, rank_sum
 from fairevals.typing import Floats
 
 
@@ -20,8 +19,7 @@ def shares_of_sum(values: Floats) -> Floats:
            [ nan,  nan]])
     """
     total = rank_sum(values)[..., None]
-    part: Floats = np.divide(values, total, out=np.full(values.shape, np.nan), where=total > 0)
-    return part
+    return divide(values, total, total > 0)
 
 
 def inequity_of_attention(exposure: Floats, merits: Floats) -> Floats:
@@ -43,9 +41,6 @@ class IAA(ExposureMeasure):
     """How far the documents' shares of exposure are from their shares of merit.
 
     Undefined on a topic without exposure or without merit.
-
-    >>> str(IAA(attention="rbp(0.8)", cutoff=10))
-    "IAA(attention='rbp(0.8)')@10"
     """
 
     name = "IAA"
@@ -68,3 +63,21 @@ class IAA(ExposureMeasure):
         return divide(
             slope, rank_sum(exposed.exposure)[..., None], ~np.isnan(slope) & exposed.present, otherwise=0.0
         )
+
+
+@dataclass(frozen=True)
+class Unjudged(ExposureMeasure):
+    """How much of the attention goes to documents that nobody judged.
+
+    Measures that take means over the judged documents cannot see that attention, and all others treat those documents
+    as not relevant. Undefined on a topic without exposure.
+    """
+
+    name = "Unjudged"
+    direction = LOWER
+    formula = "Σ ε_d over unjudged documents / Σ ε_d over all"
+    source = "MacAvaney, Macdonald, Ounis: Streamlining evaluation with ir-measures. ECIR 2022 (as Judged@K)"
+
+    def of_exposure(self, exposed: Exposed) -> Floats:
+        total = rank_sum(exposed.exposure)
+        return divide(rank_sum(exposed.exposure * ~exposed.judged), total, total > 0)
