@@ -20,7 +20,6 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from fairevals.collection.collection import Slice
 from fairevals.evaluation import Collection, Plan, Scores, load_collection, score, score_piece
 from fairevals.io import dataset
 from fairevals.io.dataset import open_dataset, parts, with_topics
@@ -76,7 +75,7 @@ def moved(folder: Path, collection: Collection, plan: Plan) -> tuple[int, float,
         numbers = np.array(
             sorted(collection.qrels.number[topic] for topic in part.topics or ()), dtype=np.int64
         )
-        call = (part, (0, 1), Slice.of(collection, numbers))
+        call = (part, (0, 1), collection.slice_of(numbers))
         there += len(pickle.dumps(call))
         back += len(pickle.dumps(score_piece(shared, *call)))
         topics += numbers.size

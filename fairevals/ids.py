@@ -203,7 +203,7 @@ class Index:
         self._sorted = hashes[self._order]
 
     def find(self, topic: Ints, docs: Ids) -> Ints:
-        """The row of each (topic, document), −1 where there is none."""
+        """The first row with each (topic, document), −1 where there is none."""
         wanted = keys(docs, topic)
         place = np.searchsorted(self._sorted, wanted)
         rows = np.full(len(docs), -1, dtype=np.int64)
@@ -220,10 +220,4 @@ class Index:
 
     def duplicates(self) -> Ints:
         """Rows, ascending, with the same (topic, document) as an earlier row."""
-        suspects = np.flatnonzero(self._sorted[1:] == self._sorted[:-1])
-        rows = np.union1d(self._order[suspects], self._order[suspects + 1]).tolist()
-        first: dict[tuple[int, str], int] = {}
-        repeats = [
-            row for row in rows if first.setdefault((self.topic[row], self.docs.text(row)), row) != row
-        ]
-        return np.array(repeats, dtype=np.int64)
+        return np.flatnonzero(self.find(self.topic, self.docs) != np.arange(len(self.docs)))

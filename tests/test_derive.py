@@ -16,17 +16,9 @@ from hypothesis import strategies as st
 
 from fairevals.cli import derive as command
 from fairevals.collection.groups import load_attribute
-from fairevals.derive import (
-    Annotation,
-    Annotations,
-    Derived,
-    derive,
-    describe_derived,
-    read_annotations,
-    summarise,
-    write_derived,
-)
-from fairevals.derive.agreement import cohen_kappa, krippendorff_alpha
+from fairevals.derive import derive, describe_derived, read_annotations, write_derived
+from fairevals.derive.agreement import cohen_kappa, krippendorff_alpha, summarise
+from fairevals.derive.pages import Annotation, Annotations, Derived
 from fairevals.errors import InputError, InputWarning, Place, UsageError
 from fairevals.io.qrels import read_qrels_columns
 from fairevals.io.streams import Source

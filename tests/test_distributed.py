@@ -388,7 +388,7 @@ def test_what_is_needed_for_all_pieces_is_sent_once(cluster, folder, monkeypatch
         )
     assert len(shared) == 1
     assert len(shared[0][0].qrels.topics) == 0  # judgements go with the pieces that need them
-    judged = [len(call[4].qrels) for call in sent if len(call) == 5]
+    judged = [len(call[4][0]) for call in sent if len(call) == 5]
     assert len(judged) > 5
     assert sum(judged) == len(COLLECTION.qrels)
 

@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 
 import fairevals as fe
 from fairevals import ids
-from fairevals.collection.blocks import _distinct
 from fairevals.errors import InputError
 from fairevals.ids import Ids, Index, keys
 from fairevals.io.runs import read_run_columns
@@ -143,12 +142,9 @@ class TestUnderCollisions:
         rows = EXAMPLES + [EXAMPLES[i] for i in again]
         assert Index(*parts(rows)).duplicates().tolist() == list(range(len(EXAMPLES), len(rows)))
 
-    def test_distinct(self):
+    def test_find_the_first_of_several(self):
         rows = [EXAMPLES[i] for i in (3, 1, 3, 0, 8, 7, 1, 0, 2)]
-        first, inverse = _distinct(*parts(rows))
-        assert [rows[i] for i in first[inverse]] == rows
-        assert [rows.index(rows[i]) for i in first] == first.tolist()
-        assert len(first) == len(set(rows))
+        assert Index(*parts(rows)).find(*parts(rows)).tolist() == [rows.index(row) for row in rows]
 
     @pytest.mark.parametrize("depth", [None, 1])
     def test_reading_a_run(self, depth):

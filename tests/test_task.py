@@ -139,7 +139,7 @@ WRONG = [
     (
         '["<10", "10-29", ">=30"]',
         '["<10", "<10", ">=30"]',
-        r":13: attributes.HINDEX.groups = .*different names",
+        r":13: attributes.HINDEX.groups = .*no group twice",
     ),
     ('["<10", "10-29", ">=30"]', "[]", r":13: attributes.HINDEX.groups = \[\]; expected one or more"),
     ('["<10", "10-29", ">=30"]', '"<10"', r":13: attributes.HINDEX.groups = .*; expected a list of texts"),
@@ -158,7 +158,7 @@ WRONG = [
     (
         'unmapped = "<10"',
         'unmapped = "<11"',
-        r":17: attributes.HINDEX.unmapped = .*; expected uniform, skip, error",
+        r":17: attributes.HINDEX.unmapped = .*; expected one of uniform, skip, error",
     ),
     ('"NMD"', '"nmd"', r":18: attributes.HINDEX.divergence = .*; expected one of JSD, NMD, RNOD"),
     ('["R*", "S1"]', '"R*"', r":19: attributes.HINDEX.topics = .*; expected a list of texts"),

@@ -12,7 +12,7 @@ from fairevals.collection.qrels import Qrels, in_order
 from fairevals.collection.run import Run
 from fairevals.collection.views import AttributeView, Exposed, Ranked
 from fairevals.errors import InputError, Place, escape
-from fairevals.ids import Ids, keys
+from fairevals.ids import Ids, Index
 from fairevals.typing import Bools, Floats, Ints
 
 CELLS = 1 << 20
@@ -75,40 +75,28 @@ class Block:
     def ranked(self, depth: int | None = None) -> Ranked:
         """The one ranking of each topic."""
         width = int(self.retrieved.max(initial=0))
-        width = min(width, depth) if depth is not None else width
-        ranks = np.arange(width)
-        there = ranks < self.retrieved[:, None]
-        attributes = {
-            name: replace(a, membership=a.membership[:, :width] * there[..., None])
-            for name, a in self.attributes.items()
-        }
-        order = np.where(there, ranks, -1)
-        return self._ranked(order, self.grades[:, :width], self.ideal, attributes)
+        ranks = np.arange(width if depth is None else min(width, depth))
+        return self.reordered(np.where(ranks < self.retrieved[:, None], ranks, -1))
 
     def reordered(self, order: Ints) -> Ranked:
-        """The given rankings: `order` is (topics, samples, ranks), cell numbers or −1."""
+        """The given rankings: `order` is (topics, ranks) or (topics, samples, ranks), cell numbers or −1."""
         there = order >= 0
         cells = np.maximum(order, 0)
-        topic = np.arange(len(self.topics))[:, None, None]
+        topic = np.arange(len(self.topics)).reshape(-1, *[1] * (order.ndim - 1))
+        per_topic = (slice(None), None)[: order.ndim - 1]  # as many leading axes as `order` has
         attributes = {
             name: replace(
                 a,
                 membership=a.membership[topic, cells] * there[..., None],
-                target=a.target[:, None, :],
-                applies=a.applies[:, None],
+                target=a.target[per_topic],
+                applies=a.applies[per_topic],
             )
             for name, a in self.attributes.items()
         }
-        return self._ranked(order, self.grades[topic, cells], self.ideal[:, None, :], attributes)
-
-    def _ranked(
-        self, order: Ints, grades: Floats, ideal: Floats, attributes: Mapping[str, AttributeView]
-    ) -> Ranked:
-        there = order >= 0
         return Ranked(
-            grades=np.where(there, grades, 0.0),
+            grades=np.where(there, self.grades[topic, cells], 0.0),
             present=there,
-            ideal=ideal,
+            ideal=self.ideal[per_topic],
             max_grade=self.max_grade,
             attributes=attributes,
             utility_weight=self.utility_weight,
@@ -126,18 +114,6 @@ class Requirements:
     all_documents: bool = False
     """Whether judged documents that were not retrieved are included."""
     attributes: tuple[str, ...] = ()
-
-
-def _distinct(topic: Ints, docs: Ids) -> tuple[Ints, Ints]:
-    """The first row of each (topic, document), and for every row the index of its own among those."""
-    _, first, inverse = np.unique(keys(docs, topic), return_index=True, return_inverse=True)
-    alike = (topic[first[inverse]] == topic) & docs.equals(np.arange(len(docs)), docs, first[inverse])
-    if not alike.all():  # two documents hash alike: decide by the ids themselves
-        seen: dict[tuple[int, str], int] = {}
-        names = zip(topic.tolist(), docs.texts(), strict=True)
-        inverse = np.array([seen.setdefault(name, len(seen)) for name in names], dtype=np.int64)
-        first = np.unique(inverse, return_index=True)[1]
-    return first, inverse
 
 
 @dataclass(frozen=True)
@@ -184,7 +160,7 @@ def blocks(
     if not sampled:
         rows, _ = _with_judged(topic, docs, scores, qrels, requirements.all_documents)
     else:
-        first, inverse = _distinct(topic, docs)
+        first, inverse = np.unique(Index(topic, docs).find(topic, docs), return_inverse=True)
         once = topic[first], docs.take(first), scores[first]
         rows, place = _with_judged(*once, qrels, requirements.all_documents, by_name=True)
         number = _sample_numbers(run, topic_of_list)[list_of[kept_rows]]
@@ -244,13 +220,11 @@ def _sample_sizes(samples: _Samples, run: Run, qrels: Qrels) -> Ints:
     np.maximum.at(count, samples.topic, samples.sample + 1)
     np.maximum.at(deepest, samples.topic, samples.rank + 1)
     lines = np.bincount(samples.topic, minlength=len(qrels.topics))
-    wasteful = np.flatnonzero(count * deepest > np.maximum(16 * lines, 1 << 24))
-    if wasteful.size:
-        topic = int(wasteful[0])
+    sizes: Ints = count * deepest
+    for topic in np.flatnonzero(sizes > np.maximum(16 * lines, 1 << 24))[:1].tolist():
         many = f"{count[topic]} samples of topic {escape(qrels.topics[topic])!r}"
         excess = f"{many}, one with {deepest[topic]} documents"
         raise InputError(Place(run.source), excess, "samples of similar length")
-    sizes: Ints = count * deepest
     return sizes
 
 

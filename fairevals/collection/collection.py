@@ -12,35 +12,11 @@ from fairevals.collection.inputs import is_frame, load_qrels, rename_columns
 from fairevals.collection.qrels import Qrels
 from fairevals.errors import UsageError
 from fairevals.io.task import Task, read_task
-from fairevals.typing import Bools, Floats, Ints
+from fairevals.typing import Ints
 
-
-@dataclass(frozen=True)
-class Slice:
-    """What depends on some topics only: their judgements and targets. Memberships are shared by all slices.
-
-    It is small enough to be sent to whoever scores those topics.
-    """
-
-    qrels: Qrels
-    targets: Mapping[str, tuple[Floats, Bools, Ints]]
-    """For each attribute: target, whether it applies, and the topics' numbers among the memberships."""
-
-    @classmethod
-    def of(cls, collection: "Collection", topics: Ints) -> Self:
-        """The topics of these numbers, which ascend."""
-        qrels = collection.qrels
-        starts = qrels.offsets[topics]
-        counts = qrels.offsets[topics + 1] - starts
-        rows = np.repeat(starts - (np.cumsum(counts) - counts), counts) + np.arange(int(counts.sum()))
-        names = tuple(qrels.topics[number] for number in topics.tolist())
-        codes = np.repeat(np.arange(topics.size), counts)
-        judged = Qrels(qrels.source, names, codes, qrels.docs.take(rows).compact(), qrels.grades[rows])
-        targets = {
-            name: (a.target[topics], a.applies[topics], a.numbers[topics])
-            for name, a in collection.attributes.items()
-        }
-        return cls(judged, targets)
+Slice = tuple[Qrels, dict[str, dict[str, Any]]]
+"""What depends on some topics only: their judgements, and those fields of each attribute. It is small enough to be
+sent to whoever scores those topics; memberships are shared by all slices."""
 
 
 @dataclass(frozen=True)
@@ -62,10 +38,8 @@ class Collection:
     @property
     def ordinal(self) -> dict[str, bool]:
         """Whether each attribute, loaded or not, is ordinal."""
-        specs = {
-            **self.task.attributes,
-            **{name: getattr(a, "spec", None) for name, a in self.groups.items()},
-        }
+        given = {name: getattr(attribute, "spec", None) for name, attribute in self.groups.items()}
+        specs = {**self.task.attributes, **given}
         return {name: getattr(spec, "kind", "") == "ordinal" for name, spec in specs.items()}
 
     def with_attributes(self, names: Iterable[str]) -> Self:
@@ -85,22 +59,29 @@ class Collection:
     def shareable(self, *, slices_only: bool = False) -> Self:
         """The part that workers need; with `slices_only`, nothing that depends on topics."""
         task = replace(self.task, max_grade=self.max_grade)  # a slice has only the grades of its own topics
-        shared = self.sliced(Slice.of(self, np.zeros(0, np.int64))) if slices_only else self
+        shared = self.sliced(self.slice_of(np.zeros(0, np.int64))) if slices_only else self
         return replace(shared, task=task, groups={})
+
+    def slice_of(self, numbers: Ints) -> Slice:
+        """The slice for the topics of these numbers, which ascend."""
+        qrels = self.qrels
+        code = np.full(len(qrels.topics), -1)
+        code[numbers] = np.arange(numbers.size)
+        rows = np.flatnonzero(code[qrels.topic_of] >= 0)
+        topics = tuple(qrels.topics[number] for number in numbers.tolist())
+        docs = qrels.docs.take(rows).compact()
+        judged = Qrels(qrels.source, topics, code[qrels.topic_of[rows]], docs, qrels.grades[rows])
+        by_topic = {
+            name: {field: getattr(a, field)[numbers] for field in ("target", "applies", "numbers")}
+            for name, a in self.attributes.items()
+        }
+        return judged, {name: {"topics": topics, **fields} for name, fields in by_topic.items()}
 
     def sliced(self, part: Slice) -> Self:
         """The topics of the slice only."""
-        attributes = {
-            name: replace(
-                self.attributes[name],
-                topics=part.qrels.topics,
-                target=target,
-                applies=applies,
-                numbers=numbers,
-            )
-            for name, (target, applies, numbers) in part.targets.items()
-        }
-        return replace(self, qrels=part.qrels, attributes=attributes)
+        qrels, fields = part
+        attributes = {name: replace(self.attributes[name], **fields[name]) for name in fields}
+        return replace(self, qrels=qrels, attributes=attributes)
 
     @property
     def max_grade(self) -> float:

@@ -12,7 +12,7 @@ import numpy as np
 
 from fairevals.collection.qrels import Qrels
 from fairevals.errors import InputError, Place, UsageError, escape
-from fairevals.ids import Ids, Index
+from fairevals.ids import Ids
 from fairevals.io.memberships import (
     MembershipColumns,
     Row,
@@ -23,7 +23,7 @@ from fairevals.io.memberships import (
     read_target_file,
     rows_of,
 )
-from fairevals.io.task import DIVERGENCE_NAMES, KINDS, AttributeSpec
+from fairevals.io.task import AttributeSpec
 from fairevals.typing import Bools, Floats, Ints
 
 if TYPE_CHECKING:
@@ -48,16 +48,12 @@ class Attribute:
 
     spec: AttributeSpec
     columns: MembershipColumns
-    index: Index
-    """Finds a row of `columns` by its topic's number there and the document."""
     topics: tuple[str, ...] = ()
     """The topics of the qrels; topic codes are indices into them."""
     target: Floats = field(default_factory=lambda: np.zeros((0, 0)))
     applies: Bools = field(default_factory=lambda: np.zeros(0, dtype=bool))
     numbers: Ints = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
     """(topics,): the topic's number in `columns`, −1 where it has no memberships."""
-    table: Floats = field(default_factory=lambda: np.zeros((0, 0)))
-    """`columns.weights`, a row for topics to which the attribute does not apply, and one for unmapped documents."""
 
     @classmethod
     def of(
@@ -94,50 +90,21 @@ class Attribute:
             header, rows = rows_of(memberships, name)
         if groups is None:
             groups = group_names(path) if path else sorted({row[header.index("group")] for _, row in rows})
-        names = tuple(groups)
-        divergence = divergence or ("RNOD" if kind == "ordinal" else "JSD")
-        divergences, fallbacks = ", ".join(DIVERGENCE_NAMES), ("uniform", "skip", "error", *names)
-        for key, value, fits, expected in (
-            ("kind", kind, kind in KINDS, f"one of {', '.join(KINDS)}"),
-            ("divergence", divergence, divergence in DIVERGENCE_NAMES, f"one of {divergences}"),
-            ("weight", weight, 0 <= weight < float("inf"), "a number of at least 0"),
-            ("groups", list(names), len(set(names)) == len(names), "no group twice"),
-            ("unmapped", unmapped, unmapped in fallbacks, "uniform, skip, error, or the name of a group"),
-        ):
-            if not fits:
-                given = f"{key}={escape(repr(value))}"
-                raise UsageError(f"attribute {escape(name)}: {given}; expected {expected}")
         spec = AttributeSpec(
             name=name,
-            groups=names,
+            groups=tuple(groups),
             kind=kind,
             memberships=path,
             target=_target_of(target),
             unmapped=unmapped,
-            divergence=divergence,
+            divergence=divergence or ("RNOD" if kind == "ordinal" else "JSD"),
             topics=tuple(topics),
             weight=float(weight),
             place=Place(name),
         )
-        columns = collect(name, header, rows, names) if path is None else read_memberships(spec)
-        return cls._from(spec, columns)
-
-    @classmethod
-    def _from(cls, spec: AttributeSpec, columns: MembershipColumns) -> Attribute:
-        count = len(spec.groups)
-        fallback = np.zeros(count)
-        if spec.unmapped in spec.groups:
-            fallback[spec.groups.index(spec.unmapped)] = 1
-        elif spec.unmapped == "uniform":
-            fallback[:] = 1 / count
-        return cls(
-            spec=spec,
-            columns=columns,
-            index=Index(columns.topic_of, columns.docs),
-            target=np.zeros((0, count)),
-            # `Index.find` gives −1 for an unknown document: that is the last row.
-            table=np.vstack([columns.weights, np.zeros(count), fallback]),
-        )
+        for key, value, expected in spec.problems():
+            raise UsageError(f"attribute {escape(name)}: {key}={escape(repr(value))}; expected {expected}")
+        return cls(spec, collect(name, header, rows, spec.groups) if path is None else read_memberships(spec))
 
     def bound(self, qrels: Qrels) -> Attribute:
         """The same for the topics of the qrels, with their targets."""
@@ -157,18 +124,23 @@ class Attribute:
         a row of zeros (`skip`); under `error` it is an `InputError`. Where the attribute does not apply the
         row is zeros.
         """
-        rows = self.index.find(self.numbers[topic_codes], docs)
-        rows[~self.applies[topic_codes]] = -2
-        if self.spec.unmapped == "error" and (rows == -1).any():
-            first = int(np.flatnonzero(rows == -1)[0])
-            topic = self.topics[int(topic_codes[first])]
-            raise InputError(
-                Place(self.columns.name),
-                f"no membership of document {escape(docs.text(first))!r} of topic {escape(topic)!r} "
-                f"in {escape(self.spec.name)}",
-                'one for every document, as the task says unmapped = "error"',
-            )
-        weights: Floats = self.table[rows]
+        spec, applies = self.spec, self.applies[topic_codes]
+        rows = self.columns.index.find(self.numbers[topic_codes], docs)
+        unmapped = applies & (rows < 0)
+        if spec.unmapped == "error":
+            for row in np.flatnonzero(unmapped)[:1].tolist():
+                topic = self.topics[int(topic_codes[row])]
+                raise InputError(
+                    Place(self.columns.name),
+                    f"no membership of document {escape(docs.text(row))!r} of topic {escape(topic)!r} "
+                    f"in {escape(spec.name)}",
+                    'one for every document, as the task says unmapped = "error"',
+                )
+        weights: Floats = self.columns.weights[rows]
+        weights[~applies] = 0
+        weights[unmapped] = [group == spec.unmapped for group in spec.groups]
+        if spec.unmapped == "uniform" and "uniform" not in spec.groups:
+            weights[unmapped] = 1 / len(spec.groups)
         return weights
 
     def _targets(self, qrels: Qrels) -> Floats:
@@ -224,9 +196,5 @@ def _target_of(target: Target) -> Any:
 
 
 def load_attribute(spec: AttributeSpec, qrels: Qrels) -> Attribute:
-    """Read the attribute of a task, with a target for every topic of the qrels.
-
-    It is an error if the task names no memberships file, if that file is invalid, and if a target has the wrong
-    length, a negative number, a sum other than 1, or is missing for a topic.
-    """
-    return Attribute._from(spec, read_memberships(spec)).bound(qrels)
+    """Read the attribute of a task, with a target for every topic of the qrels."""
+    return Attribute(spec, read_memberships(spec)).bound(qrels)

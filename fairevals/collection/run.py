@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from fairevals.ids import Ids
-from fairevals.io.runs import RunColumns, read_run_columns
+from fairevals.io.runs import RunColumns, read_run_columns, score_order
 from fairevals.io.streams import Source
 from fairevals.typing import Floats, Ints
 
@@ -20,16 +20,12 @@ if TYPE_CHECKING:
 def ranking_order(lists: Ints, docs: Ids, scores: Floats) -> Ints:
     """Rows by list, then score descending, then document id descending, as trec_eval ranks.
 
-    Scores are compared as float64, ids as bytes. Only what is not in order yet is sorted, and ids are looked at
-    only where scores tie.
+    Scores are compared as float64, ids as bytes. Ids are looked at only where scores tie.
 
     >>> ranking_order(np.array([0, 0, 0]), Ids.of(["b", "c", "a"]), np.array([1.0, 1.0, 2.0]))
     array([2, 1, 0])
     """
-    same_list = np.diff(lists) == 0
-    falling = (np.diff(scores) <= 0) | ~same_list
-    sorted_already = bool(np.all(falling) and np.all(np.diff(lists) >= 0))
-    order = np.arange(lists.size) if sorted_already else np.lexsort((-scores, lists))
+    order = score_order(lists, scores)
     lists, scores = lists[order], scores[order]
     tie = (np.diff(scores) == 0) & (np.diff(lists) == 0)
     if tie.any():

@@ -1,10 +1,8 @@
 """How far annotators agree beyond chance, and a summary of the annotations."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Mapping, Sequence, Set
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -61,8 +59,7 @@ def cohen_kappa(table: Array) -> float:
     return float((same - by_chance) / (1 - by_chance)) if by_chance < 1 else float("nan")
 
 
-@dataclass(frozen=True)
-class AnnotatorAgreement:
+class AnnotatorAgreement(NamedTuple):
     """How far annotators agree on yes or no, over the units that two or more of them saw."""
 
     units: int
@@ -72,8 +69,7 @@ class AnnotatorAgreement:
     """Cohen's, NaN where undefined; None unless the table has exactly two annotators."""
 
 
-@dataclass(frozen=True)
-class AnnotationSummary:
+class AnnotationSummary(NamedTuple):
     """Counts, and agreement over the pages that annotators share.
 
     An annotator has seen the pages for which the table has a line of that annotator, with or without entity.
@@ -83,14 +79,12 @@ class AnnotationSummary:
     named_by: dict[int, int]
     """How many entities of pages were named by 1, 2, … annotators."""
     positive: float
-    """Positive agreement: of the entities that one annotator named on a page, the share that another named
-    too, over all ordered pairs of annotators who saw the page; with two annotators it is F1. NaN if no entity
-    was named on a shared page."""
+    """Of the entities that one annotator named on a page, the share that another named too, over all ordered pairs
+    of annotators who saw the page; with two annotators it is F1. NaN if no entity was named on a shared page."""
     entities: AnnotatorAgreement
-    """On entities: each page with each entity that was named anywhere in the topic is a unit, so annotators
-    can also agree that an entity is not on the page. Yes: the annotator named it on this page."""
+    """The units are each page with each entity named anywhere in the topic. Yes: named on this page."""
     relevance: AnnotatorAgreement
-    """On pages: each page is a unit. Yes: the annotator named some entity there."""
+    """The units are the pages. Yes: some entity was named there."""
 
 
 def summarise(pages: Sequence[AnnotatedPage]) -> AnnotationSummary:
@@ -117,13 +111,9 @@ def summarise(pages: Sequence[AnnotatedPage]) -> AnnotationSummary:
             entities[votes(page, yes)] += 1
         entities[votes(page, set())] += len(pool[page.topic]) - len(voters)
         relevance[votes(page, set().union(*voters))] += 1
-    return AnnotationSummary(
-        annotators=annotators,
-        named_by=dict(sorted(named_by.items())),
-        positive=agreed / possible if possible else float("nan"),
-        entities=_agreement(entities),
-        relevance=_agreement(relevance),
-    )
+    positive = agreed / possible if possible else float("nan")
+    counts = dict(sorted(named_by.items()))
+    return AnnotationSummary(annotators, counts, positive, _agreement(entities), _agreement(relevance))
 
 
 def _agreement(units: Counter[tuple[int, ...]]) -> AnnotatorAgreement:
@@ -132,10 +122,8 @@ def _agreement(units: Counter[tuple[int, ...]]) -> AnnotatorAgreement:
     counts = np.stack([(votes == value).sum(axis=1) for value in (0, 1)], axis=1)
     kappa = None
     if votes.shape[1] == 2:
-        both = (votes >= 0).all(axis=1)
-        table = np.zeros((2, 2))
-        np.add.at(table, tuple(votes[both].T), times[both])
-        kappa = cohen_kappa(table)
+        both = [(votes == pair).all(axis=1) for pair in ((0, 0), (0, 1), (1, 0), (1, 1))]
+        kappa = cohen_kappa(np.array([times[rows].sum() for rows in both]).reshape(2, 2))
     shared = int(times[counts.sum(axis=1) >= 2].sum())
     return AnnotatorAgreement(shared, krippendorff_alpha(counts, times), kappa)
 

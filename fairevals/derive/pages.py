@@ -3,8 +3,6 @@
 See Sakai: A web search task that takes group fairness into account (NTCIR-17 FairWeb-1), section 5.
 """
 
-from __future__ import annotations
-
 import math
 import os
 import unicodedata
@@ -18,7 +16,7 @@ from pathlib import Path
 import numpy as np
 
 from fairevals.errors import InputError, InputWarning, Place, UsageError, escape
-from fairevals.io.decimals import NUMBER
+from fairevals.io.decimals import number_of
 from fairevals.io.folders import safe_name
 from fairevals.io.streams import Source, written
 from fairevals.io.tables import names, table
@@ -90,19 +88,14 @@ def read_annotations(path: str | os.PathLike[str] | Source) -> Annotations:
         entity = spelling.setdefault(entity_key(entity), entity)
         earlier = named.setdefault((topic, doc, annotator), {})  # entity: line
         if entity in earlier:
-            raise InputError(
-                place,
-                f"the same topic, doc, entity and annotator as line {earlier[entity]}",
-                "one line for each entity that an annotator named on a page (upper and lower case are the same)",
-            )
+            problem = f"the same topic, doc, entity and annotator as line {earlier[entity]}"
+            expected = "one line for each entity that an annotator named on a page (in upper or lower case)"
+            raise InputError(place, problem, expected)
         if earlier and ("" in earlier or not entity):
             other, line = next(iter(earlier.items()))
-            raise InputError(
-                place,
-                f"annotator {escape(annotator)!r} names {escape(entity or other)!r} on this page, but no entity "
-                f"on another line ({line} and {number})",
-                "an empty entity only where the annotator found none",
-            )
+            named_here = f"annotator {escape(annotator)!r} names {escape(entity or other)!r} on this page"
+            problem = f"{named_here}, but no entity on another line ({line} and {number})"
+            raise InputError(place, problem, "an empty entity only where the annotator found none")
         earlier[entity] = number
         lines.append(Annotation(number, topic, doc, entity, annotator, cells))
     if not lines:
@@ -180,19 +173,15 @@ def derive(task: Task, annotations: Annotations) -> Derived:
         warnings.warn(InputWarning(f"{Place(annotations.name)}: {problem}"), stacklevel=2)
     memberships = {}
     for name, spec in task.attributes.items():
-        applies = {topic for topic in topics if spec.applies_to(topic)}
-        if applies:
-            groups = _groups_of_lines(spec, annotations, applies)
-            memberships[name] = _memberships(
-                tuple(page for page in pages if page.topic in applies), groups, len(spec.groups)
-            )
+        concerned = tuple(page for page in pages if spec.applies_to(page.topic))
+        if concerned:
+            groups = _groups_of_lines(spec, annotations)
+            memberships[name] = _memberships(concerned, groups, len(spec.groups))
     return Derived(task, pages, memberships)
 
 
-def _groups_of_lines(
-    spec: AttributeSpec, annotations: Annotations, topics: set[str]
-) -> dict[int, tuple[int, ...]]:
-    """The groups that the value on each line of these topics belongs to, by line number."""
+def _groups_of_lines(spec: AttributeSpec, annotations: Annotations) -> dict[int, tuple[int, ...]]:
+    """The groups that the value on each line to which the attribute applies belongs to, by line number."""
     if spec.name not in annotations.columns:
         columns = names(annotations.columns) if annotations.columns else "none"
         problem = f"no column {escape(spec.name)!r} (besides the first four: {columns})"
@@ -202,7 +191,7 @@ def _groups_of_lines(
         raise InputError(spec.place, problem, "another name: in annotations NA means unknown")
     groups = {}
     for one in annotations.lines:
-        if one.topic in topics:
+        if spec.applies_to(one.topic):
             value, place = one.values[spec.name], Place(annotations.name, one.line)
             groups[one.line] = groups_of_value(value, spec, place)
             if groups[one.line] and not one.entity:
@@ -250,8 +239,8 @@ def groups_of_value(text: str, spec: AttributeSpec, place: Place) -> tuple[int, 
     if text in ("", "NA"):
         return ()
     if spec.bins:
-        number = float(text) if NUMBER.fullmatch(text.encode()) else math.nan
-        if not math.isfinite(number):
+        number = number_of(text)
+        if math.isnan(number):
             problem = f"{escape(spec.name)} {escape(text)!r}"
             raise InputError(place, problem, "a number, or empty or NA if unknown")
         return (bisect_right(spec.bins, number),)
@@ -267,8 +256,7 @@ def write_derived(derived: Derived, folder: str | os.PathLike[str], *, force: bo
     """Write qrels (TREC) and memberships (NTCIR, full precision) into a folder and return the files.
 
     The names are those in the task, without folder and compression suffix, or by default `derived.qrels` and
-    `derived.ATTRIBUTE.gmemb`. If a file exists already, nothing is written and a `UsageError` is raised,
-    unless `force` is true.
+    `derived.ATTRIBUTE.gmemb`. Unless `force` is true, nothing is written if one of them exists already.
     """
     target = Path(folder)
     if target.exists() and not target.is_dir():
@@ -284,15 +272,14 @@ def write_derived(derived: Derived, folder: str | os.PathLike[str], *, force: bo
     for name, path in paths.items():
         other = owner.setdefault(path.name.casefold(), name)
         if other != name:
-            raise UsageError(
-                f"{escape(name)} and {escape(other) or 'the qrels'} would both be written to "
-                f"{escape(path.name)}; give them different file names in the task"
-            )
+            both = f"{escape(name)} and {escape(other) or 'the qrels'}"
+            problem = f"{both} would both be written to {escape(path.name)}"
+            raise UsageError(f"{problem}; give them different file names in the task")
     existing = [escape(str(path)) for path in paths.values() if path.exists()]
     if existing and not force:
         raise UsageError(f"{', '.join(existing)}: already exists; use force to overwrite")
     for name, path in paths.items():
-        with written(path, overwrite=force) as file:
+        with written(path) as file:
             file.writelines(texts[name])
     return list(paths.values())
 

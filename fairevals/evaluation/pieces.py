@@ -248,7 +248,7 @@ def score(
             else:
                 pieces += [Piece(run, path, (i, shards)) for i in range(shards)]
         calls = (
-            (shared, p.source, p.shard, p.topics if p.topics is None else Slice.of(collection, p.topics))
+            (shared, p.source, p.shard, p.topics if p.topics is None else collection.slice_of(p.topics))
             for p in pieces
         )
         results = _results(pool, jobs, score_piece, calls)

@@ -8,7 +8,8 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 
 from fairevals.errors import Place, escape, pluralize
-from fairevals.io.lines import Column, LineFormat, Problem, data_lines, number_of
+from fairevals.io.decimals import number_of
+from fairevals.io.lines import Column, LineFormat, Problem, data_lines
 from fairevals.io.streams import Source, is_json
 
 _SCORE = (Column("rank"), Column("score", "number"), Column("tag"))
@@ -137,25 +138,19 @@ def _missing(name: str, present: Collection[str], rules: Rules) -> Iterator[Prob
             yield Problem(Place(name), "missing topic", found, "every topic of the task")
 
 
-_ORDERS = {
-    "rank order": ("contradict the scores", "the highest score first; the ranks are ignored"),
-    "tied scores": (
-        "order equal scores differently",
-        "equal scores by document id, descending; the ranks are ignored",
-    ),
-}
-
-
 def _contradictions(name: str, lists: Mapping[tuple[str, str], Rows]) -> Iterator[Problem]:
     """Topics whose rank column has another order than score and document id, which decide."""
-    first: dict[str, list[tuple[str, int]]] = {kind: [] for kind in _ORDERS}
+    first: dict[bool, list[tuple[str, int]]] = {False: [], True: []}
+    """Topic and line of the first contradiction in each list, by whether the scores tie."""
     for (topic, _), rows in lists.items():
         for before, after in pairwise(sorted(rows.values(), reverse=True)):
             if before[2] > after[2]:
-                kind = "tied scores" if before[0] == after[0] else "rank order"
-                first[kind].append((topic, after[3]))
+                first[before[0] == after[0]].append((topic, after[3]))
                 break
-    for kind, (found, expected) in _ORDERS.items():
-        for topic, line in first[kind][:1]:
-            topics = f"ranks of {pluralize(len(first[kind]), 'topic')} (such as {escape(topic)!r})"
-            yield Problem(Place(name, line), kind, f"{topics} {found}", expected, warning=True)
+    for tied, kind, found, expected in (
+        (False, "rank order", "contradict the scores", "the highest score first"),
+        (True, "tied scores", "order equal scores differently", "equal scores by document id, descending"),
+    ):
+        for topic, line in first[tied][:1]:
+            ranks = f"ranks of {pluralize(len(first[tied]), 'topic')} (such as {escape(topic)!r}) {found}"
+            yield Problem(Place(name, line), kind, ranks, f"{expected}; the ranks are ignored", warning=True)

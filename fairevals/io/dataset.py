@@ -13,13 +13,13 @@ from urllib.parse import unquote
 import numpy as np
 
 from fairevals.errors import InputError, Place, UsageError, escape
-from fairevals.ids import PAD_FRONT, Ids, padded_buffer
+from fairevals.ids import PAD_FRONT, Ids, numbered, padded_buffer
 from fairevals.io.runs import Rows, RunBuilder, RunColumns, finite_scores, raise_repeated_row
 from fairevals.io.streams import Limits, Source, too_large
 from fairevals.io.tables import names
 
 PART_ROWS = 1 << 18
-"""The approximate number of rows of a part. Small files are combined, large ones are cut between topics."""
+"""The approximate number of rows of a part."""
 
 _NOTHING = "__HIVE_DEFAULT_PARTITION__"
 
@@ -112,55 +112,38 @@ def with_topics(fragment: Fragment) -> Fragment:
 def parts(dataset: Part, fragments: Sequence[Fragment], rows: int | None = None) -> list[Part]:
     """Cut a data set whose fragments know their topics, so that no topic is in two parts.
 
-    Files that share a topic form a lot. Several small lots make one part. A lot with far more than `rows` rows is
-    cut between its topics: each part then reads its own topics from the files that have them.
+    A part has about `rows` rows, and up to twice as many if that spares reading a file twice: files that have topics of
+    several parts are read for each of them.
 
     >>> files = [Fragment("a", topics=("1", "2"), rows=9), Fragment("b", topics=("3",), rows=9)]
     >>> files.append(Fragment("c", topics=("2",), rows=9))
     >>> [("".join(f.path for f in p.files), p.topics) for p in parts(Part("x", ()), files, rows=9)]
-    [('a', ('1',)), ('ac', ('2',)), ('b', ('3',))]
+    [('ac', ('1', '2')), ('b', ('3',))]
     """
     rows = rows or PART_ROWS
-    cut: list[tuple[list[Fragment], list[str], bool]] = []
-    held = rows
-    """The rows of the last part, if it can take more files."""
-    for lot, topics in _lots(fragments):
-        size = sum(f.rows for f in lot)
-        if size >= 2 * rows and len(topics) > 1:
-            for bucket in np.array_split(np.array(topics, dtype=object), min(len(topics), -(-size // rows))):
-                wanted = set(bucket.tolist())
-                cut.append(([f for f in lot if not wanted.isdisjoint(f.topics)], bucket.tolist(), False))
-            held = rows
-        elif held >= rows:
-            cut.append((lot, topics, True))
-            held = size
-        else:
-            cut[-1][0].extend(lot)
-            cut[-1][1].extend(topics)
-            held += size
-    # Parts are sent to workers, which do not need the topics of each file.
-    return [
-        Part(dataset.name, tuple(replace(f, topics=()) for f in files), tuple(topics), whole)
-        for files, topics, whole in cut
-    ]
-
-
-def _lots(fragments: Sequence[Fragment]) -> list[tuple[list[Fragment], list[str]]]:
-    """Files that are connected by topics they share, with those topics, in the order of the first file of each lot."""
-    from scipy.sparse import coo_array
-    from scipy.sparse.csgraph import connected_components
-
-    first: dict[str, int] = {}
-    edges = [(i, first.setdefault(topic, i)) for i, f in enumerate(fragments) for topic in f.topics]
-    rows, columns = np.array(edges, dtype=np.int64).reshape(-1, 2).T
-    graph = coo_array((np.ones(len(edges)), (rows, columns)), shape=(len(fragments), len(fragments)))
-    lots: dict[int, tuple[list[Fragment], list[str]]] = {}
-    labels = connected_components(graph, directed=False)[1].tolist() if fragments else []
-    for label, fragment in zip(labels, fragments, strict=True):
-        lots.setdefault(label, ([], []))[0].append(fragment)
-    for topic, i in first.items():
-        lots[labels[i]][1].append(topic)
-    return list(lots.values())
+    files_of: dict[str, list[int]] = {}
+    for i, fragment in enumerate(fragments):
+        for topic in fragment.topics:
+            files_of.setdefault(topic, []).append(i)
+    cut: list[tuple[set[int], list[str]]] = []
+    held = 2.0 * rows
+    """The rows of the last part, as if all topics of a file had the same number."""
+    for topic, indices in files_of.items():
+        if held >= 2 * rows or (held >= rows and cut[-1][0].isdisjoint(indices)):
+            cut.append((set(), []))
+            held = 0
+        cut[-1][0].update(indices)
+        cut[-1][1].append(topic)
+        held += sum(fragments[i].rows / len(fragments[i].topics) for i in indices)
+    # What is wrong with a file without any topic is reported when it is read.
+    cut += [({i}, []) for i, fragment in enumerate(fragments) if not fragment.topics]
+    result = []
+    for numbers, topics in cut:
+        files = [fragments[i] for i in sorted(numbers)]
+        whole = set(topics).issuperset(topic for f in files for topic in f.topics)
+        # Parts are sent to workers, which do not need the topics of each file.
+        result.append(Part(dataset.name, tuple(replace(f, topics=()) for f in files), tuple(topics), whole))
+    return result
 
 
 # Rows -------------------------------------------------------------------------------------------------------
@@ -187,46 +170,28 @@ def read_parquet(source: Source, tag: str, **options: Any) -> RunColumns:
 
 
 def _chunks(part: Part, samples: bool) -> Iterator[Rows]:
-    """The rows of a part, one row group at a time."""
+    """The rows of a part, one row group at a time. Columns are read as needed."""
     for fragment in part.files:
         with _opened(fragment) as file:
+            sampled = samples and (
+                fragment.constant("sample") is not None or "sample" in file.schema_arrow.names
+            )
             line = 2  # as in any table, the header would be line 1
             for group in range(file.num_row_groups):
-                place = Place(fragment.path, line)
-                line += file.metadata.row_group(group).num_rows
-                yield from _read_group(part, fragment, file, group, place, samples)
-
-
-def _read_group(
-    part: Part, fragment: Fragment, file: Any, group: int, place: Place, samples: bool
-) -> Iterator[Rows]:
-    """The rows of a row group that belong to the part, if there are any. Columns are read as needed."""
-    pa, pc = arrow(), arrow(".compute")
-
-    def read(name: str) -> Any:
-        return file.read_row_group(group, columns=[name]).column(name)
-
-    def texts(name: str) -> Any:
-        constant = fragment.constant(name)
-        if constant is None:
-            return _checked(_strings(read(name)), name, place)
-        rows = file.metadata.row_group(group).num_rows
-        return pa.array([constant], pa.large_string()).take(pa.array(np.zeros(rows, np.int64)))
-
-    topic = texts("topic")
-    kept = np.arange(len(topic))
-    if not part.whole and part.topics is not None:
-        wanted = pc.is_in(topic, value_set=pa.array(part.topics, pa.large_string()))
-        kept = np.flatnonzero(wanted.to_numpy(zero_copy_only=False))
-    if not kept.size:
-        return
-    topics, docs = (_ids(column).take(kept) for column in (topic, texts("doc")))
-    sampled = samples and (fragment.constant("sample") is not None or "sample" in file.schema_arrow.names)
-    sample = _ids(texts("sample")).take(kept) if sampled else None
-    column = read("score").to_pandas()
-    scores = finite_scores(column, place.file, range(place.line, place.line + len(column)))[kept]
-    places = (Place(place.file, place.line + row) for row in kept.tolist())
-    yield places, topics, sample, docs, scores
+                lines = range(line, line + file.metadata.row_group(group).num_rows)
+                line = lines.stop
+                topics = _ids(fragment, file, group, "topic", lines)
+                kept = np.arange(len(lines))
+                if not part.whole and part.topics is not None:
+                    wanted = {topic: number for number, topic in enumerate(part.topics)}
+                    kept = np.flatnonzero(numbered(topics, wanted) < len(part.topics))
+                if kept.size:
+                    docs = _ids(fragment, file, group, "doc", lines).take(kept)
+                    sample = _ids(fragment, file, group, "sample", lines).take(kept) if sampled else None
+                    column = file.read_row_group(group, columns=["score"]).column("score").to_pandas()
+                    scores = finite_scores(column, fragment.path, lines)[kept]
+                    places = (Place(fragment.path, lines[row]) for row in kept.tolist())
+                    yield places, topics.take(kept), sample, docs, scores
 
 
 @contextmanager
@@ -253,8 +218,8 @@ def _check_columns(fragment: Fragment, file: Any) -> None:
     if not {"topic", "doc", "score"} <= set(columns) or fragment.constant("score") is not None:
         raise InputError(place, f"columns {names(columns)}", "topic, doc, score[, sample]")
     for key, value in fragment.constants:
-        if key in ("topic", "sample") and value in ("", _NOTHING):
-            raise InputError(place, f"an empty {key} in the path", f"a {key}")
+        if key in ("topic", "doc", "sample") and (value in ("", _NOTHING) or "\0" in value):
+            raise InputError(place, f"an empty or invalid {key} in the path", f"a {key}")
     for column in schema:
         if arrow().types.is_nested(column.type):
             found = f"the column {escape(column.name)!r} of lists or tables"
@@ -266,24 +231,22 @@ def _check_size(fragment: Fragment, file: Any, unpacked: bool) -> None:
 
     A text that is repeated in a million rows takes a few bytes of the file; its sum over all rows is what counts.
     """
-    kinds, pc, metadata, schema = arrow().types, arrow(".compute"), file.metadata, file.schema_arrow
+    pc, metadata, columns = arrow(".compute"), file.metadata, file.schema_arrow.names
     limit = Limits.current().bytes
     stored = sum(metadata.row_group(group).total_byte_size for group in range(metadata.num_row_groups))
-    total = max(stored, 8 * metadata.num_rows * len(schema.names))
+    total = max(stored, 8 * metadata.num_rows * len(columns))
+    # Nothing can be too large if it would not be even if every row had all of the file.
+    if total <= limit and unpacked and metadata.num_rows * stored > limit:
+        with fragment.open(read_dictionary=columns) as file:
+            for batch in file.iter_batches(1 << 16):
+                for column in batch.columns:
+                    if arrow().types.is_dictionary(column.type):
+                        lengths = pc.binary_length(column.dictionary).take(column.indices)
+                        total += pc.sum(lengths).as_py() or 0
+                if total > limit:
+                    break
     if total > limit:
         raise too_large(fragment.path, limit)
-    if not unpacked or metadata.num_rows * stored <= limit:  # even if every row had all of it
-        return
-    is_text = (kinds.is_string, kinds.is_large_string, kinds.is_binary, kinds.is_large_binary)
-    types = {column.name: getattr(column.type, "value_type", column.type) for column in schema}
-    texts = [name for name, kind in types.items() if any(test(kind) for test in is_text)]
-    with fragment.open(read_dictionary=texts) as file:
-        for batch in file.iter_batches(1 << 16, columns=texts) if texts else ():
-            for column in batch.columns:
-                lengths = pc.binary_length(column.dictionary)
-                total += pc.sum(lengths.take(column.indices)).as_py() or 0
-            if total > limit:
-                raise too_large(fragment.path, limit)
 
 
 def _strings(column: Any) -> Any:
@@ -299,18 +262,16 @@ def _strings(column: Any) -> Any:
     return pa.array([None if missing else str(value) for value, missing in values], pa.large_string())
 
 
-def _checked(column: Any, name: str, place: Place) -> Any:
-    """The column, after a check that no row is empty."""
-    pc = arrow(".compute")
+def _ids(fragment: Fragment, file: Any, group: int, name: str, lines: range) -> Ids:
+    """A column of a row group as ids, taken from Arrow's buffers without decoding; an error if a row is empty."""
+    constant = fragment.constant(name)
+    if constant is not None:
+        return Ids.of([constant]).take(np.zeros(len(lines), np.int64))
+    pc, column = arrow(".compute"), _strings(file.read_row_group(group, columns=[name]).column(name))
     column.validate(full=True)  # raises for bytes that are not UTF-8
     empty = pc.fill_null(pc.equal(pc.binary_length(column), 0), True).to_numpy(zero_copy_only=False)
     for row in np.flatnonzero(empty)[:1].tolist():
-        raise InputError(Place(place.file, place.line + row), f"an empty {name}", f"a {name}")
-    return column
-
-
-def _ids(column: Any) -> Ids:
-    """The texts as ids, taken from Arrow's buffers without decoding."""
+        raise InputError(Place(fragment.path, lines[row]), f"an empty {name}", f"a {name}")
     _, offsets, data = column.buffers()
     ends = np.frombuffer(offsets, dtype=np.int64)[column.offset : column.offset + len(column) + 1]
     low, high = (int(ends[0]), int(ends[-1])) if len(column) else (0, 0)

@@ -1,11 +1,12 @@
 """Columns of numbers from text, rounded exactly as Python's `float` does.
 
 A decimal of up to 15 digits is a whole number below 2^53 divided by a power of ten below 10^23. Both are exact in
-float64, so one division rounds correctly (Clinger, PLDI 1990). With 16 to 19 digits the remainder of that division is
-computed too (Dekker's exact product) and added. If the result is too close to the middle between two floats, and for
-exponents and everything unusual, Python's own `float` decides.
+float64, so one division rounds correctly (Clinger, PLDI 1990). With 16 to 19 digits both are exact in the extended
+precision of most processors; its quotient is rounded to float64, unless it is in the middle between two floats. In that
+case, and for exponents and everything unusual, Python's own `float` decides.
 """
 
+import math
 import re
 
 import numpy as np
@@ -13,16 +14,24 @@ import numpy as np
 from fairevals.ids import words_at
 from fairevals.typing import Bools, Bytes, Floats, Ints, Words
 
-NUMBER = re.compile(rb"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?")
+_NUMBER = re.compile(rb"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?")
+_IS_EXTENDED = np.finfo(np.longdouble).nmant in (63, 112)  # elsewhere it is float64, or not rounded correctly
 
 _ZEROS = np.uint64(0x3030303030303030)
 _HIGH = np.uint64(0xF0F0F0F0F0F0F0F0)
 _SIX = np.uint64(0x0606060606060606)
 _THREES = np.uint64(0x3333333333333333)
-_POWERS = 10.0 ** np.arange(23)
 _WHOLE_POWERS = np.array([10**n for n in range(20)], dtype=np.uint64)
+_POWERS = _WHOLE_POWERS.astype(np.float64)
 # Masks for the last n bytes of a word, in the order of the file.
 _KEEP = np.array([((1 << (8 * n)) - 1) << (8 * (8 - n)) for n in range(9)], dtype=np.uint64)
+
+
+def number_of(text: str | bytes) -> float:
+    """The number that a text spells; NaN if it is not a finite decimal number."""
+    raw = text.encode() if isinstance(text, str) else text
+    value = float(raw) if _NUMBER.fullmatch(raw) else math.nan
+    return value if math.isfinite(value) else math.nan
 
 
 def _eight_digits(words: Words) -> tuple[Words, Bools]:
@@ -51,30 +60,6 @@ def whole_numbers(buffer: Bytes, end: Ints, length: Ints) -> tuple[Words, Bools]
     return total, fine
 
 
-def _divide(whole: Words, places: Ints) -> tuple[Floats, Bools]:
-    """whole / 10^places for whole < 10^19, and whether it is known to be correctly rounded."""
-    power = _POWERS[places]
-    high = whole.astype(np.float64)
-    # float64 cannot hold the whole number; the rounding error is small and exact.
-    low = (whole - high.astype(np.uint64)).astype(np.int64).astype(np.float64)
-    quotient = high / power
-    # quotient × power without error, as product + error (Veltkamp's split, Dekker's product).
-    product = quotient * power
-    split = 134217729.0
-    a = quotient * split
-    a_high = a - (a - quotient)
-    b = power * split
-    b_high = b - (b - power)
-    a_low, b_low = quotient - a_high, power - b_high
-    error = ((a_high * b_high - product) + a_high * b_low + a_low * b_high) + a_low * b_low
-    rest = ((high - product) + (low - error)) / power
-    value = quotient + rest
-    dropped = np.abs(rest - (value - quotient))
-    half = np.spacing(value) / 2
-    known = (np.abs(dropped - half) > half * 1e-6) & (np.frexp(value)[0] != 0.5)
-    return value, known | (whole == 0)
-
-
 def parse_decimals(buffer: Bytes, start: Ints, end: Ints) -> tuple[Floats, Ints]:
     """The numbers at `buffer[start:end]`, and the rows that are not finite numbers (their value is NaN).
 
@@ -99,13 +84,12 @@ def parse_decimals(buffer: Bytes, start: Ints, end: Ints) -> tuple[Floats, Ints]
     values = whole.astype(np.float64) / _POWERS[right]
     long = np.flatnonzero(whole >= np.uint64(1 << 53))
     if long.size:
-        values[long], known = _divide(whole[long], right[long])
-        fine[long] &= known
+        quotient = whole[long].astype(np.longdouble) / _WHOLE_POWERS[right[long]]
+        value = values[long] = quotient.astype(np.float64)
+        in_the_middle = np.abs(quotient - value) * 2 == np.spacing(value)
+        # Below a power of two, floats are closer together than above it.
+        fine[long] &= _IS_EXTENDED & ~in_the_middle & (np.frexp(value)[0] != 0.5)
     np.negative(values, out=values, where=negative)
-    slow = ~(fine & short)
-    for row in np.flatnonzero(slow).tolist():
-        text = buffer[start[row] : end[row]].tobytes()
-        values[row] = float(text) if NUMBER.fullmatch(text) else np.nan
-    bad = np.flatnonzero(~np.isfinite(values))
-    values[bad] = np.nan
-    return values, bad
+    for row in np.flatnonzero(~(fine & short)).tolist():
+        values[row] = number_of(buffer[start[row] : end[row]].tobytes())
+    return values, np.flatnonzero(np.isnan(values))

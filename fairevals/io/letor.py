@@ -10,8 +10,8 @@ import numpy as np
 
 from fairevals.errors import InputError, Place, escape
 from fairevals.ids import PAD_FRONT, Ids, Index, padded_buffer
-from fairevals.io.decimals import parse_decimals, whole_numbers
-from fairevals.io.lines import SPACE, encoding_problem, number_of
+from fairevals.io.decimals import number_of, parse_decimals, whole_numbers
+from fairevals.io.lines import SPACE, encoding_problem
 from fairevals.io.streams import Source
 from fairevals.typing import Array, Floats, Ints
 

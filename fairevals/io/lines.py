@@ -15,7 +15,7 @@ import numpy as np
 
 from fairevals.errors import InputError, Place, escape
 from fairevals.ids import PAD_BACK, PAD_FRONT, Ids, padded_buffer
-from fairevals.io.decimals import NUMBER, parse_decimals
+from fairevals.io.decimals import number_of, parse_decimals
 from fairevals.io.streams import Source
 from fairevals.typing import Bytes, Floats, Ints
 
@@ -49,13 +49,6 @@ def encoding_problem(place: Place, line: bytes, content: bytes | None = None) ->
     if content.translate(None, _CONTROLS) != content:
         return Problem(place, "encoding", f"a control character in {escape(content)!r}", "text")
     return None
-
-
-def number_of(text: str | bytes) -> float:
-    """The number that a text spells; NaN if it is not a finite decimal number."""
-    raw = text.encode() if isinstance(text, str) else text
-    value = float(raw) if NUMBER.fullmatch(raw) else math.nan
-    return value if math.isfinite(value) else math.nan
 
 
 @dataclass(frozen=True)
@@ -152,31 +145,19 @@ class LineFormat:
             raise ValueError  # a control character
         separators += PAD_FRONT
         gaps = np.diff(separators, prepend=PAD_FRONT - 1)
-        ends_line = kinds == NEWLINE
-        width = len(self.columns)
-        if separators.size % width == 0 and int(gaps.min(initial=2)) > 1:
-            table = ends_line.reshape(-1, width)
-            if table[:, -1].all() and not table[:, :-1].any():  # one separator between any two cells
-                end = separators.reshape(-1, width)
-                start = end - gaps.reshape(-1, width) + 1
-                data = buffer[start[:, 0]] != HASH
-                return self._tokens(buffer, *((start, end) if data.all() else (start[data], end[data])))
-        line = np.cumsum(ends_line)
-        line -= ends_line
         is_token = gaps > 1
-        line, end = line[is_token], separators[is_token]
+        end = separators[is_token]
         start = end - gaps[is_token] + 1
-        first = np.flatnonzero(np.diff(line, prepend=-1))
-        counts = np.diff(first, append=line.size)
+        tokens_before = np.cumsum(is_token)[kinds == NEWLINE]
+        counts = np.diff(tokens_before, prepend=0)
+        first, counts = (tokens_before - counts)[counts > 0], counts[counts > 0]
         data = buffer[start[first]] != HASH
         if not data.all():
             of_data = np.repeat(data, counts)
             start, end, counts = start[of_data], end[of_data], counts[data]
-        if np.any(counts != width):
+        if np.any(counts != len(self.columns)):
             raise ValueError
-        return self._tokens(buffer, start.reshape(-1, width), end.reshape(-1, width))
-
-    def _tokens(self, buffer: Bytes, start: Ints, end: Ints) -> Tokens:
+        start, end = start.reshape(-1, len(self.columns)), end.reshape(-1, len(self.columns))
         numbers = [
             column.parse(buffer, start[:, at], end[:, at])
             for at, column in enumerate(self.columns)

@@ -12,13 +12,15 @@ import os
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from fairevals.errors import InputError, InputWarning, Place, escape, pluralize
 from fairevals.ids import Ids, Index, numbered
-from fairevals.io.lines import Column, LineFormat, data_lines, joined, number_of
+from fairevals.io.decimals import number_of
+from fairevals.io.lines import Column, LineFormat, data_lines, joined
 from fairevals.io.streams import Source
 from fairevals.io.tables import names, split_line, table, text_lines, texts
 from fairevals.io.task import AttributeSpec
@@ -50,6 +52,11 @@ class MembershipColumns:
     docs: Ids
     weights: Floats
     """(rows, groups)"""
+
+    @cached_property
+    def index(self) -> Index:
+        """Finds a row by its topic's number here and the document."""
+        return Index(self.topic_of, self.docs)
 
 
 def normalise_rows(weights: Floats) -> Floats:
@@ -97,9 +104,6 @@ def read_memberships(spec: AttributeSpec) -> MembershipColumns:
     A first line that names the columns `doc` and `group` makes it a long table; anything else is NTCIR's format.
     Rows are normalised to sum to 1. An `InputWarning` reports rows whose sum is further from 1 than rounding
     explains, unless the file is a long table without weights.
-
-    An error with file and line: a row with the wrong number of columns, with a number that is negative or not
-    finite, with nothing above 0, of an unknown group, without document, or of a document that already has a row.
     """
     if spec.memberships is None:
         raise InputError(
@@ -159,12 +163,8 @@ def collect(
     cells: dict[tuple[int, int], float] = {}
     for line, values in rows:
         entry = dict(zip(header, values, strict=True))
-        topic, doc, group, given = (
-            entry.get("topic", ""),
-            entry["doc"],
-            entry["group"],
-            entry.get("weight", 1.0),
-        )
+        doc, group = entry["doc"], entry["group"]
+        topic, given = entry.get("topic", ""), entry.get("weight", 1.0)
         if not doc or (by_topic and not topic):
             raise InputError(Place(name, line), f"an empty {'topic' if doc else 'doc'}", "a name")
         if group not in column:

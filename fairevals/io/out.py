@@ -50,7 +50,8 @@ def number(value: Cell, places: int | None) -> str:
 def render(table: Table, style: str, places: int | None = None) -> str:
     """The table as text that ends in a newline; the style is "table", "csv", "tsv", "json" or "latex"."""
     if style == "json":
-        return _json(table, places)
+        rows = [dict(zip(table.columns, (_plain(c, places) for c in row), strict=True)) for row in table.rows]
+        return json.dumps(rows, ensure_ascii=False, indent=1, allow_nan=False) + "\n"
     if style in ("csv", "tsv"):
         out = io.StringIO()
         writer = csv.writer(out, delimiter="," if style == "csv" else "\t", lineterminator="\n")
@@ -60,14 +61,10 @@ def render(table: Table, style: str, places: int | None = None) -> str:
     return _latex(table, places) if style == "latex" else _text(table, places)
 
 
-def _json(table: Table, places: int | None) -> str:
-    def plain(cell: Cell) -> Cell:
-        if isinstance(cell, float):
-            return None if math.isnan(cell) else cell if places is None else round(cell, places)
+def _plain(cell: Cell, places: int | None) -> Cell:
+    if not isinstance(cell, float):
         return cell
-
-    rows = [dict(zip(table.columns, map(plain, row), strict=True)) for row in table.rows]
-    return json.dumps(rows, ensure_ascii=False, indent=1, allow_nan=False) + "\n"
+    return None if math.isnan(cell) else cell if places is None else round(cell, places)
 
 
 def width(text: str) -> int:

@@ -66,21 +66,15 @@ def read_qrels_columns(*sources: Source) -> QrelsColumns:
 
 def _unique(columns: QrelsColumns, place_of: Callable[[int], Place]) -> QrelsColumns:
     """The same without repeated judgements; an error at both places if two judgements of a document differ."""
-    again = Index(columns.topic_of, columns.docs).duplicates()
-    if again.size == 0:
-        return columns
-    kept = np.setdiff1d(np.arange(len(columns.docs)), again)
-    docs, topic_of, grades = columns.docs.take(kept), columns.topic_of[kept], columns.grades[kept]
-    first = Index(topic_of, docs).find(columns.topic_of[again], columns.docs.take(again))
-    for at in np.flatnonzero(grades[first] != columns.grades[again])[:1].tolist():
-        row = int(again[at])
-        topic, doc = escape(columns.topics[columns.topic_of[row]]), escape(columns.docs.text(row))
-        earlier = f"{grades[first[at]]:g} in {place_of(int(kept[first[at]]))}"
-        found = (
-            f"document {doc!r} of topic {topic!r} judged twice, {earlier} and {columns.grades[row]:g} here"
-        )
+    topic_of, docs, grades = columns.topic_of, columns.docs, columns.grades
+    first = Index(topic_of, docs).find(topic_of, docs)
+    for row in np.flatnonzero(grades[first] != grades)[:1].tolist():
+        topic, doc = escape(columns.topics[topic_of[row]]), escape(docs.text(row))
+        earlier = f"{grades[first[row]]:g} in {place_of(int(first[row]))}"
+        found = f"document {doc!r} of topic {topic!r} judged twice, {earlier} and {grades[row]:g} here"
         raise InputError(place_of(row), found, "one grade")
-    return replace(columns, topic_of=topic_of, docs=docs, grades=grades)
+    kept = np.flatnonzero(first == np.arange(len(docs)))
+    return replace(columns, topic_of=topic_of[kept], docs=docs.take(kept), grades=grades[kept])
 
 
 def qrels_from_frame(frame: pd.DataFrame, name: str) -> QrelsColumns:

@@ -43,10 +43,12 @@ class RunColumns:
     """How many lines were read: more than there are rows if only the best were kept."""
 
 
-def _segments(codes: Ints) -> tuple[Ints, Ints]:
-    """The start and length of each stretch of equal codes."""
-    starts = np.flatnonzero(np.diff(codes, prepend=-1))
-    return starts, np.diff(starts, append=codes.size)
+def score_order(codes: Ints, scores: Floats) -> Ints:
+    """Rows by code, then by score descending; nothing is sorted that is in order."""
+    steps = np.diff(codes)
+    if np.all((steps > 0) | ((steps == 0) & (np.diff(scores) <= 0))):
+        return np.arange(codes.size)
+    return np.lexsort((-scores, codes))
 
 
 def best_rows(codes: Ints, scores: Floats, depth: int) -> Ints:
@@ -55,16 +57,12 @@ def best_rows(codes: Ints, scores: Floats, depth: int) -> Ints:
     >>> best_rows(np.array([0, 0, 0, 1]), np.array([3.0, 2.0, 2.0, 1.0]), 2)
     array([0, 1, 2, 3])
     """
-    starts, lengths = _segments(codes)
-    falling = (np.diff(scores) <= 0) | (np.diff(codes) != 0)
-    order = None
-    if not falling.all() or np.unique(codes[starts]).size < starts.size:
-        order = np.lexsort((-scores, codes))
-        codes, scores = codes[order], scores[order]
-        starts, lengths = _segments(codes)
-    last = np.where(lengths > depth, starts + depth - 1, starts + lengths - 1)
-    rows = np.flatnonzero(scores >= np.repeat(scores[last], lengths))
-    return rows if order is None else np.sort(order[rows])
+    order = score_order(codes, scores)
+    codes, scores = codes[order], scores[order]
+    starts = np.flatnonzero(np.diff(codes, prepend=-1))
+    lengths = np.diff(starts, append=codes.size)
+    last = starts + np.minimum(lengths, depth) - 1
+    return np.sort(order[scores >= np.repeat(scores[last], lengths)])
 
 
 @dataclass

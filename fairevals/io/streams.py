@@ -1,12 +1,15 @@
 """Bytes in and out: compressed or not, from standard input, within limits; written completely or not at all."""
 
+import bz2
 import io
 import json
+import lzma
 import os
 import re
 import secrets
 import stat
 import sys
+import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
@@ -68,23 +71,16 @@ def too_large(file: str, limit: int) -> InputError:
     return InputError(Place(file), f"more than {limit} bytes; raise FAIREVALS_MAX_BYTES to allow it")
 
 
-def _decompressor(suffix: str) -> tuple[Callable[[], Any], int]:
-    """What makes decompressors of single streams, and how many bytes to give them at once.
+_DECOMPRESSORS: dict[str, tuple[Callable[[], Any], int]] = {
+    ".gz": (partial(zlib.decompressobj, 31), 1 << 14),
+    ".bz2": (bz2.BZ2Decompressor, _PIECE),
+    ".xz": (partial(lzma.LZMADecompressor, memlimit=_XZ_MEMORY), _PIECE),
+}
+"""What makes decompressors of single streams, and how many bytes to give them at once. Those of bz2 and xz can limit
+their output; for the others the input is kept small."""
 
-    Those of bz2 and xz can limit their output; for the others the input is kept small.
-    """
-    if suffix == ".gz":
-        import zlib
 
-        return partial(zlib.decompressobj, 31), 1 << 14
-    if suffix == ".bz2":
-        from bz2 import BZ2Decompressor
-
-        return BZ2Decompressor, _PIECE
-    if suffix == ".xz":
-        from lzma import LZMADecompressor
-
-        return partial(LZMADecompressor, memlimit=_XZ_MEMORY), _PIECE
+def _zstd() -> tuple[Callable[[], Any], int]:
     try:
         if sys.version_info >= (3, 14):
             from compression.zstd import ZstdDecompressor
@@ -99,7 +95,7 @@ def _decompressor(suffix: str) -> tuple[Callable[[], Any], int]:
 def _decompressed(file: BinaryIO, suffix: str) -> Iterator[bytes]:
     """The decompressed streams of a file. Unlike the readers of the libraries this refuses streams that are cut short
     (zstandard) or ask for gigabytes (xz)."""
-    decompressor, size = _decompressor(suffix)
+    decompressor, size = _DECOMPRESSORS.get(suffix) or _zstd()
     data = file.read(size)
     while data:
         stream = decompressor()
@@ -150,8 +146,8 @@ class Source:
     [b'1 0 a 1\\n']
     """
 
-    def __init__(self, name: str, data: bytes | None, limits: Limits | None = None) -> None:
-        self.name, self._data, self.limits = name, data, limits or Limits.current()
+    def __init__(self, name: str, data: bytes | None) -> None:
+        self.name, self._data, self.limits = name, data, Limits.current()
 
     @classmethod
     def of(cls, what: str | os.PathLike[str] | bytes, name: str | None = None) -> Self:
@@ -165,7 +161,7 @@ class Source:
             with nullcontext(sys.stdin.buffer) if path == "-" else source._open() as file:
                 # One system call at a time where possible: Python handles signals only between two of them.
                 read: Callable[[int], bytes] = getattr(file, "read1", file.read)
-                source._data = source._joined(iter(lambda: read(1 << 20), b""))
+                source._data = b"".join(source._limited(iter(lambda: read(1 << 20), b"")))
         return source
 
     @contextmanager
@@ -181,13 +177,13 @@ class Source:
             reason = system or escape(str(error)) or "cut short"
             raise InputError(Place(self.name), f"cannot be read ({reason})") from None
 
-    def _joined(self, pieces: Iterator[bytes]) -> bytes:
-        content = bytearray()
+    def _limited(self, pieces: Iterator[bytes]) -> Iterator[bytes]:
+        total = 0
         for piece in pieces:
-            content += piece
-            if len(content) > self.limits.bytes:
+            total += len(piece)
+            if total > self.limits.bytes:
                 raise too_large(self.name, self.limits.bytes)
-        return bytes(content)
+            yield piece
 
     @property
     def _suffixes(self) -> list[str]:
@@ -208,11 +204,12 @@ class Source:
             file.seek(0)
             suffixes = [suffix for suffix, magic in _COMPRESSIONS.items() if magic.match(first)]
             suffixes += [suffix for suffix in self._suffixes[-1:] if suffix in _COMPRESSIONS]
-            yield from _decompressed(file, suffixes[0]) if suffixes else iter(lambda: file.read(size), b"")
+            plain = iter(lambda: file.read(size), b"")
+            yield from self._limited(_decompressed(file, suffixes[0]) if suffixes else plain)
 
     def read(self) -> bytes:
         """The whole content, for formats that do not come in lines."""
-        return self._joined(self.pieces(1 << 20))
+        return b"".join(self.pieces(1 << 20))
 
     def other_format(self) -> str:
         """What the file is instead of lines of UTF-8 text, such as "a zip archive"; empty if that is not clear."""
@@ -232,13 +229,9 @@ class Source:
 
     def chunks(self, size: int = 1 << 22) -> Iterator[bytes]:
         """The file in pieces of about `size` bytes that end at a line end, without byte-order mark."""
-        rest, total, lines = b"", 0, 0
+        rest, lines = b"", 0
         for data in self.pieces(size):
-            data = data if total else data.removeprefix(BOM)
-            total += len(data)
-            if total > self.limits.bytes:
-                raise too_large(self.name, self.limits.bytes)
-            data = rest + data
+            data = rest + data if rest or lines else data.removeprefix(BOM)
             cut = data.rfind(b"\n") + 1
             piece, rest = data[:cut], data[cut:]
             if piece:
@@ -293,10 +286,8 @@ def written_bytes(path: Path) -> Iterator[BinaryIO]:
 
 
 @contextmanager
-def written(path: Path, *, overwrite: bool = True) -> Iterator[TextIO]:
+def written(path: Path) -> Iterator[TextIO]:
     """A UTF-8 text file, written as by `written_bytes`."""
-    if not overwrite and path.exists():
-        raise UsageError(f"{escape(str(path))} already exists; choose another name")
     with written_bytes(path) as file:
         # Names of files may hold characters that UTF-8 cannot encode (half of a UTF-16 pair): escape them.
         text = io.TextIOWrapper(file, encoding="utf-8", errors="backslashreplace", newline="")

@@ -4,7 +4,7 @@ import os
 import re
 import sys
 import tomllib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from functools import partial
@@ -13,7 +13,7 @@ from typing import Any, TypeGuard
 
 from fairevals.errors import InputError, Place, UsageError, escape
 from fairevals.io.streams import Source
-from fairevals.io.tables import table
+from fairevals.io.tables import names, table
 
 KINDS = ("nominal", "ordinal")
 ORDERS = ("score", "file")
@@ -49,6 +49,21 @@ class AttributeSpec:
     def applies_to(self, topic: str) -> bool:
         """Whether one of its globs matches the topic."""
         return any(fnmatchcase(topic, pattern) for pattern in self.topics)
+
+    def problems(self) -> Iterator[tuple[str, Any, str]]:
+        """Fields that do not fit: the name, the value, and what was expected."""
+        groups, bins = list(self.groups), list(self.bins)
+        fallbacks = ("uniform", "skip", "error", *groups)
+        choices = {"kind": KINDS, "divergence": DIVERGENCE_NAMES, "unmapped": fallbacks}
+        for key, allowed in choices.items():
+            if getattr(self, key) not in allowed:
+                yield key, getattr(self, key), f"one of {names(allowed)}"
+        if not 0 <= self.weight < float("inf"):
+            yield "weight", self.weight, "a number of at least 0"
+        if len(set(groups)) < len(groups):
+            yield "groups", groups, "no group twice"
+        if bins and (len(bins) != len(groups) - 1 or bins != sorted(set(bins))):
+            yield "bins", bins, f"{len(groups) - 1} ascending numbers, one less than groups"
 
 
 @dataclass(frozen=True)
@@ -278,31 +293,28 @@ class _Reader:
     def attribute(self, name: str, given: Any) -> AttributeSpec:
         at = ("attributes", name)
         checks: dict[str, Check] = {
-            "kind": _choice(KINDS),
+            "kind": _text,
             "groups": _texts,
             "bins": _numbers,
             "memberships": self.path,
             "target": partial(self.target, name),
             "unmapped": _text,
-            "divergence": _choice(DIVERGENCE_NAMES),
+            "divergence": _text,
             "topics": _texts,
             "weight": _number(0),
         }
-        values = {"groups": (), "unmapped": "uniform", **self.section(given, at, checks)}
-        groups, bins, unmapped = values["groups"], values.get("bins", ()), values["unmapped"]
-        if len(groups) < 1 or len(set(groups)) < len(groups):
-            raise self.wrong((*at, "groups"), list(groups), "one or more different names")
-        if bins and (len(bins) != len(groups) - 1 or list(bins) != sorted(set(bins))):
-            expected = f"{len(groups) - 1} ascending numbers, one less than groups"
-            raise self.wrong((*at, "bins"), list(bins), expected)
-        if unmapped not in ("uniform", "skip", "error", *groups):
-            raise self.wrong((*at, "unmapped"), unmapped, "uniform, skip, error, or the name of a group")
+        values = {"groups": (), **self.section(given, at, checks)}
+        if not values["groups"]:
+            raise self.wrong((*at, "groups"), [], "one or more names")
         values.setdefault("divergence", "RNOD" if values.get("kind") == "ordinal" else "JSD")
-        return AttributeSpec(name, place=Place(self.name, self.line(*at)), **values)
+        spec = AttributeSpec(name, place=Place(self.name, self.line(*at)), **values)
+        for key, value, expected in spec.problems():
+            raise self.wrong((*at, key), value, expected)
+        return spec
 
     def attributes(self, given: Any) -> dict[str, AttributeSpec]:
-        names = given if isinstance(given, dict) else ()
-        return self.section(given, ("attributes",), {name: partial(self.attribute, name) for name in names})
+        keys = given if isinstance(given, dict) else ()
+        return self.section(given, ("attributes",), {name: partial(self.attribute, name) for name in keys})
 
     def policy(self, given: Any) -> PolicySpec:
         checks: dict[str, Check] = {
@@ -336,10 +348,9 @@ def _parse(name: str, data: bytes) -> tuple[str, dict[str, Any]]:
                 found = f"the key {escape(keys[-1])!r} a second time"
                 raise InputError(place, found, "every key once") from None
         raise InputError(place, f"not TOML ({escape(str(error).split(' (at ')[0])})") from None
-    except RecursionError:
-        raise InputError(Place(name), "not TOML (nested too deeply)") from None
-    except ValueError as error:  # a whole number of thousands of digits
-        raise InputError(Place(name), f"not TOML ({escape(str(error))})") from None
+    except (RecursionError, ValueError) as error:  # such as a whole number of thousands of digits
+        reason = "nested too deeply" if isinstance(error, RecursionError) else escape(str(error))
+        raise InputError(Place(name), f"not TOML ({reason})") from None
 
 
 def read_task(path: str | os.PathLike[str]) -> Task:
