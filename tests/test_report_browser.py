@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import csv
 import json
+import math
 import shutil
 from pathlib import Path
 
@@ -126,7 +127,14 @@ def column(page, number: int) -> list[tuple[str, float | None]]:
     return [(name, None if value is None else float(value)) for name, value in cells]
 
 
-def test_sorting_orders_by_value_and_direction(page, record):
+def test_sorting_orders_by_value_and_direction(page, report, record):
+    with (report / "scores.csv").open(encoding="utf-8", newline="") as file:
+        values = [row for row in csv.DictReader(file) if row["topic"] != "all" and row["value"]]
+
+    def cost(run, name):  # for a target: the mean of the distances, not the distance of the mean
+        mine = [float(row["value"]) for row in values if (row["run"], row["measure"]) == (run, name)]
+        return math.fsum(map(parse_measure(name).direction.cost, mine)) / len(mine)
+
     means = {(m["run"], m["measure"]): m["value"] for m in record["means"]}
     incomplete = {(m["run"], m["measure"]) for m in record["means"] if m["incomplete"]}
     names = [m["name"] for m in record["measures"]]
@@ -142,8 +150,8 @@ def test_sorting_orders_by_value_and_direction(page, record):
             assert dict(shown) == {run: means[run, name] for run, _ in shown}
             lacks = [(run, name) in incomplete for run, _ in shown]
             assert lacks == sorted(lacks)  # incomplete runs are last in either order
-            complete = [value for (_, value), lack in zip(shown, lacks, strict=True) if not lack]
-            costs = [turn * float(direction.cost(value)) for value in complete]
+            complete = [run for (run, _), lack in zip(shown, lacks, strict=True) if not lack]
+            costs = [turn * round(cost(run, name), 12) for run in complete]
             assert costs == sorted(costs), (name, turn)
             words = {"higher": ("descending", "ascending"), "lower": ("ascending", "descending")}
             expected = words.get(direction.word, ("other", "other"))[0 if turn == 1 else 1]

@@ -66,7 +66,9 @@ class Report:
     def asked_scores(self) -> Scores:
         """The scores of the measures that were asked for."""
         scores, n = self.scores, self.asked
-        return replace(scores, measures=scores.measures[:n], values=scores.values[:, :n], se=scores.se[:, :n])
+        comparable = None if scores.comparable is None else scores.comparable[:n]
+        cut: Any = {"values": scores.values[:, :n], "se": scores.se[:, :n], "comparable": comparable}
+        return replace(scores, measures=scores.measures[:n], **cut)
 
     def focus(self) -> Paired | None:
         """The difference shown first: the best other run against the baseline, on the first measure."""

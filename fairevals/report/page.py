@@ -146,6 +146,7 @@ def page_data(report: Report) -> dict[str, Any]:
         "references": sorted(report.references),
         "order": board.order,
         "means": table("value"),
+        "costs": table("cost"),
         "low": table("low"),
         "high": table("high"),
         "incomplete": scores.incomplete,

@@ -93,7 +93,6 @@
   }
   const measureNames = data.measures.map((m, i) => [i, `${m.name} ${m.arrow}`]);
   const compared = (measure, value) => (measure.target === null ? value : Math.abs(value - measure.target));
-  const cost = (measure, value) => (measure.sign > 0 ? -value : compared(measure, value));
   const hasBest = (measure) => measure.sign !== 0;  // counts have no better and worse
 
   // The plane of two measures.
@@ -103,6 +102,7 @@
     const [a, b] = [data.measures[mx], data.measures[my]];
     const points = data.runs.map((name, r) => ({
       r, name, x: data.means[r][mx], y: data.means[r][my],
+      costs: [data.costs[r][mx], data.costs[r][my]],
       xs: [data.low[r][mx], data.high[r][mx]], ys: [data.low[r][my], data.high[r][my]],
       incomplete: data.incomplete[r][mx] || data.incomplete[r][my],
     })).filter((p) => p.x !== null && p.y !== null);
@@ -111,7 +111,7 @@
     points.forEach((p) => {
       p.front = hasBest(a) && hasBest(b) && !p.incomplete && !points.some((q) => {
         if (q.incomplete) return false;
-        const [dx, dy] = [cost(a, q.x) - cost(a, p.x), cost(b, q.y) - cost(b, p.y)];
+        const [dx, dy] = [q.costs[0] - p.costs[0], q.costs[1] - p.costs[1]];
         return dx <= 0 && dy <= 0 && (dx < 0 || dy < 0);
       });
     });
@@ -142,7 +142,7 @@
       if (p.xs[0] !== null) make(plane, "line", { class: "cross", x1: px(p.xs[0]), x2: px(p.xs[1]), y1: py(p.y), y2: py(p.y) });
       if (p.ys[0] !== null) make(plane, "line", { class: "cross", x1: px(p.x), x2: px(p.x), y1: py(p.ys[0]), y2: py(p.ys[1]) });
     });
-    const front = points.filter((p) => p.front).sort((p, q) => cost(a, p.x) - cost(a, q.x));
+    const front = points.filter((p) => p.front).sort((p, q) => p.costs[0] - q.costs[0]);
     make(plane, "polyline", { class: "front", points: front.map((p) => `${px(p.x)},${py(p.y)}`).join(" ") });
     const taken = points.map((p) => [px(p.x) - 6, py(p.y) - 6, px(p.x) + 6, py(p.y) + 6]);
     const overlap = (s, t) => Math.max(0, Math.min(s[2], t[2]) - Math.max(s[0], t[0])) * Math.max(0, Math.min(s[3], t[3]) - Math.max(s[1], t[1]));
