@@ -6,8 +6,6 @@
 array([0.8655, 0.6345])
 """
 
-from __future__ import annotations
-
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 

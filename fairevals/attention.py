@@ -22,8 +22,6 @@ array([1.   , 0.5  , 0.25 , 0.125])
 '[1.0, 0.5]'
 """
 
-from __future__ import annotations
-
 import math
 import re
 from collections.abc import Callable, Sequence

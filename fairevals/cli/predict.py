@@ -1,7 +1,5 @@
 """`fairevals predict`: a trained policy applied to new data."""
 
-from __future__ import annotations
-
 import argparse
 
 from fairevals.cli.common import whole

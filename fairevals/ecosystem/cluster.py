@@ -1,7 +1,5 @@
 """Scoring on a Dask cluster: the pieces of `fairevals.evaluation` on Dask's executor."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from concurrent.futures import CancelledError, Executor, Future
 from contextlib import contextmanager

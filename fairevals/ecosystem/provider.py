@@ -3,8 +3,6 @@
 # ir-measures declares itself typed, but only half of it is.
 # mypy: disallow-untyped-calls=False
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import MISSING
 from math import fsum, isnan

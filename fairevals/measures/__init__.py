@@ -1,7 +1,5 @@
 """Measures: a file a family, declared once, listed in `index`."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from fairevals.errors import UsageError, escape

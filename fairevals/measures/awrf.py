@@ -1,7 +1,5 @@
 """Attention-weighted rank fairness, and TREC Fair Ranking's product of it with nDCG."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 

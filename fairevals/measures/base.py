@@ -5,8 +5,6 @@ expectation under a policy is taken outside. An *exposure* measure is a function
 expected exposure. Neither knows which policy the arrays came from.
 """
 
-from __future__ import annotations
-
 import ast
 import dataclasses
 import re

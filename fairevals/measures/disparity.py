@@ -1,7 +1,5 @@
 """Disparity of exposure per merit between documents (D_ind, D_cross) and between groups (D_group)."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 

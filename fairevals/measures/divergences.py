@@ -13,8 +13,6 @@ probability distributions for information access evaluation", SIGIR 2018 (RSNOD,
 measures for ordinal classification and ordinal quantification", ACL-IJCNLP 2021 (NMD, RNOD, NVD).
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import TypeAlias
 

@@ -1,7 +1,5 @@
 """Measures of a cascading user, who stops at the first satisfying document: ERR and iRBU."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

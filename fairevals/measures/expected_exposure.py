@@ -1,7 +1,5 @@
 """Expected exposure against that of an ideal policy: loss, disparity and relevance."""
 
-from __future__ import annotations
-
 from abc import abstractmethod
 from dataclasses import dataclass
 

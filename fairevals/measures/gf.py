@@ -1,7 +1,5 @@
 """Group fairness along the ranks (GF), and together with relevance in one number (GFR)."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """The list of measures: one line each. Everything that lists, parses or documents measures reads it."""
 
-from __future__ import annotations
-
 from functools import cache
 from importlib import import_module
 

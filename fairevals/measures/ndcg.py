@@ -1,7 +1,5 @@
 """Measures of graded gain, discounted by rank: nDCG and rank-biased precision."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Measures of binary relevance: precision, average precision and reciprocal rank."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

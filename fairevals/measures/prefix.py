@@ -9,8 +9,6 @@ The list is the ranking without the documents that have no membership. With soft
 documents need not be whole.
 """
 
-from __future__ import annotations
-
 import math
 from abc import abstractmethod
 from collections.abc import Callable

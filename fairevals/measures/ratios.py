@@ -1,7 +1,5 @@
 """Log-ratios of the protected group over the rest: exposure (DP), by merit (EUR, RUR)."""
 
-from __future__ import annotations
-
 from abc import abstractmethod
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """Shares of exposure: inequity of attention (IAA), and the share of unjudged documents (Unjudged)."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

@@ -10,8 +10,6 @@ documents are divided into segments of five: first the count within each segment
 once, then ``F`` and ``V`` go from segment to segment, and last from document to document in all segments at once.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from itertools import pairwise
 

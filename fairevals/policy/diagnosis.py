@@ -1,7 +1,5 @@
 """Whether scores that are read as log-weights give a policy that is hardly better than a random order."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 

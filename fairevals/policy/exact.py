@@ -17,8 +17,6 @@ The order of every sum depends on the topic alone, so a topic's results are the 
 batch: counts are summed one after another, nodes block by block.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 
 import numpy as np

@@ -28,8 +28,6 @@ The nodes of a topic depend on its own scores only, and so does the order of eve
 not depend on the batch. Topics are computed in chunks of blocks of similar size, in bounded memory.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass

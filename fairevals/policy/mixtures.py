@@ -14,8 +14,6 @@ Time is O(nodes · n · terms) with about ten terms, instead of O(nodes · n²) 
 numbers are positive, and ``f_i / A_iq ≤ w_i t``: nothing cancels and nothing overflows.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from functools import lru_cache
 

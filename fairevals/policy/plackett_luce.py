@@ -1,7 +1,5 @@
 """The Plackett-Luce policy: samples, log-probabilities, exact exposure and its gradient."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial

@@ -1,7 +1,5 @@
 """The three policies that a run can be: one ranking, sampled rankings, Plackett-Luce; over blocks of topics."""
 
-from __future__ import annotations
-
 import hashlib
 from abc import ABC, abstractmethod
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Rankings drawn from Plackett-Luce policies."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from typing import TypeAlias
 

@@ -11,8 +11,6 @@ package's measures, and policies are evaluated like any other run.
 ['D_ind', "D_group(attr='group')", 'D_cross', 'EE_L']
 """
 
-from __future__ import annotations
-
 from fairevals.training.data import Dataset, Standardiser, groups_from_feature, groups_from_file, load_dataset
 from fairevals.training.losses import PolicyGradient
 from fairevals.training.methods import fit, sweep, train_policy

@@ -7,8 +7,6 @@ kink, max(0, ·), the sampled value is too large on average (Jensen's inequality
 kink. `exact` has neither fault.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 
 import numpy as np

@@ -3,8 +3,6 @@
 A loss maps the scores of a batch to one value per topic and its gradient with respect to the scores.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

@@ -3,8 +3,6 @@
 Singh & Joachims: Fairness of exposure in rankings. KDD 2018; with the slack λξ of Singh & Joachims 2019, appendix B.3.
 """
 
-from __future__ import annotations
-
 from itertools import combinations
 
 import numpy as np

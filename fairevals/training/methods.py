@@ -1,7 +1,5 @@
 """Training: the loop for any scorer and loss, policies from settings and data, and sweeps over λ and seeds."""
 
-from __future__ import annotations
-
 import copy
 import math
 from collections.abc import Callable, Sequence

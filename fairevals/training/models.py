@@ -4,8 +4,6 @@ A *scorer* is anything with the two methods of `Scorer`, so that a model from an
 of training shows an adapter for PyTorch. A `Model` is one of this package's.
 """
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field

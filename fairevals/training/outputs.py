@@ -3,8 +3,6 @@
 A policy is evaluated like any other run: its run, the split's judgements and groups go through `fairevals.evaluation`.
 """
 
-from __future__ import annotations
-
 import json
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence

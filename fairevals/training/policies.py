@@ -1,7 +1,5 @@
 """Trained policies: model, standardisation and settings; saved as arrays and JSON."""
 
-from __future__ import annotations
-
 import json
 import os
 import zipfile
