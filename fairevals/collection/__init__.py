@@ -1,5 +1,3 @@
 """The columnar model: runs, qrels and groups, aligned into padded blocks of topics."""
 
 from fairevals.collection.views import AttributeView, Exposed, Ranked, View
-
-__all__ = ["AttributeView", "Exposed", "Ranked", "View"]

@@ -2,5 +2,3 @@
 
 from fairevals.derive.agreement import describe_derived
 from fairevals.derive.pages import derive, read_annotations, write_derived
-
-__all__ = ["derive", "describe_derived", "read_annotations", "write_derived"]

@@ -18,20 +18,6 @@ from fairevals.io.task import PolicySpec, Task
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = [
-    "Collection",
-    "Plan",
-    "Scores",
-    "SharingExecutor",
-    "evaluate",
-    "load",
-    "load_collection",
-    "open_run",
-    "score",
-    "score_piece",
-    "with_components",
-]
-
 
 def evaluate(
     runs: Any,

@@ -16,21 +16,6 @@ from fairevals.measures.base import (
 )
 from fairevals.measures.index import INDEX, measure_class
 
-__all__ = [
-    "HIGHER",
-    "INDEX",
-    "LOWER",
-    "CompositeMeasure",
-    "Direction",
-    "ExposureMeasure",
-    "LinearMeasure",
-    "Measure",
-    "RankingMeasure",
-    "measure_class",
-    "parse_measure",
-]
-
-
 ALIASES = {"MAP": "AP", "MRR": "RR", "Precision": "P"}
 """Other names that ir-measures has for measures of this package."""
 

@@ -19,26 +19,3 @@ from fairevals.training.objectives import Objective
 from fairevals.training.outputs import evaluate_policy, make_run, write_results
 from fairevals.training.policies import Epoch, TrainedPolicy, load_policy, save_policy
 from fairevals.training.settings import METHODS, Settings
-
-__all__ = [
-    "METHODS",
-    "Dataset",
-    "Epoch",
-    "Objective",
-    "PolicyGradient",
-    "Settings",
-    "Standardiser",
-    "TrainedPolicy",
-    "evaluate_policy",
-    "fit",
-    "groups_from_feature",
-    "groups_from_file",
-    "load_dataset",
-    "load_policy",
-    "make_model",
-    "make_run",
-    "save_policy",
-    "sweep",
-    "train_policy",
-    "write_results",
-]
