@@ -19,7 +19,7 @@ import numpy as np
 from fairevals.attention import Attention, parse_attention
 from fairevals.collection import Exposed, Ranked, View
 from fairevals.errors import UsageError, escape
-from fairevals.typing import Array, Bools, Floats
+from fairevals.typing import Array, Bools, Floats, Ints
 
 
 @dataclass(frozen=True)
@@ -320,6 +320,23 @@ def rank_sum(terms: Array) -> Floats:
         return np.zeros(terms.shape[:-1])
     total: Floats = np.cumsum(terms, axis=-1, dtype=np.float64)[..., -1]
     return total
+
+
+def stretches(values: Array) -> tuple[Ints, Ints]:
+    """The first and the last position of the stretch of equal neighbours that each position is in, on the last axis.
+
+    >>> stretches(np.array([7, 7, 5]))
+    (array([0, 0, 2]), array([1, 1, 2]))
+    """
+    size = values.shape[-1]
+    position = np.broadcast_to(np.arange(size), values.shape)
+    differs, edge = (
+        values[..., 1:] != values[..., :-1],
+        np.ones((*values.shape[:-1], min(size, 1)), dtype=bool),
+    )
+    first = np.where(np.concatenate([edge, differs], axis=-1), position, 0)
+    last = np.where(np.concatenate([differs, edge], axis=-1), position, size)
+    return np.maximum.accumulate(first, axis=-1), np.minimum.accumulate(last[..., ::-1], axis=-1)[..., ::-1]
 
 
 def divide(above: Array, below: Array, where: Bools, otherwise: float = np.nan) -> Floats:

@@ -6,7 +6,17 @@ from dataclasses import dataclass
 import numpy as np
 
 from fairevals.collection import Exposed
-from fairevals.measures.base import LOWER, ExposureMeasure, divide, merit, merit_param, named, param, rank_sum
+from fairevals.measures.base import (
+    LOWER,
+    ExposureMeasure,
+    divide,
+    merit,
+    merit_param,
+    named,
+    param,
+    rank_sum,
+    stretches,
+)
 from fairevals.typing import Bools, Floats, Ints
 
 TIE = 1e-12
@@ -31,14 +41,7 @@ def pair_excess(ratios: Floats, levels: Ints) -> tuple[Floats, Floats]:
     r = np.take_along_axis(np.where(counted, ratios, np.inf), order, axis=-1)
     level_of = np.take_along_axis(np.where(counted, levels, 0), order, axis=-1)
     rows, items = r.shape
-    # The stretch of equal ratios that each position belongs to: [first, last].
-    place = np.broadcast_to(np.arange(items), r.shape)
-    differs = r[:, 1:] != r[:, :-1]
-    edge = np.ones((rows, min(items, 1)), dtype=bool)
-    first = np.maximum.accumulate(np.where(np.concatenate([edge, differs], axis=1), place, 0), axis=1)
-    last = np.where(np.concatenate([differs, edge], axis=1), place, items)
-    last = np.minimum.accumulate(last[:, ::-1], axis=1)[:, ::-1]
-
+    first, last = stretches(r)
     spanning, up_to = np.zeros(r.shape), np.zeros((rows, items + 1))
     total_counts = np.cumsum(level_of > 0, axis=-1, dtype=np.float64)
     slope = np.zeros(r.shape)

@@ -6,17 +6,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from fairevals.collection import Exposed
-from fairevals.measures.base import HIGHER, LOWER, ExposureMeasure, param, rank_sum
+from fairevals.measures.base import HIGHER, LOWER, ExposureMeasure, param, rank_sum, stretches
 from fairevals.typing import Bools, Floats
-
-
-def ideal_grades(grades: Floats, present: Bools) -> Floats:
-    """The grades of the documents in the ideal order, best first; −inf for padding, behind all documents.
-
-    >>> ideal_grades(np.array([0.0, 2.0, 1.0]), np.array([True, True, False]))
-    array([  2.,   0., -inf])
-    """
-    return -np.sort(np.where(present, -grades, np.inf), axis=-1)
 
 
 def target_exposure(grades: Floats, present: Bools, attention_weights: Floats) -> Floats:
@@ -41,18 +32,10 @@ def target_exposure(grades: Floats, present: Bools, attention_weights: Floats) -
 
     order = np.argsort(np.where(present, -grades, np.inf), axis=-1, kind="stable")
     ideal = np.take_along_axis(np.where(present, grades, -np.inf), order, axis=-1)
-    position = np.broadcast_to(np.arange(documents), grades.shape)
-    differs = ideal[..., 1:] != ideal[..., :-1]
-    edge = np.ones((*grades.shape[:-1], 1), dtype=bool)
-    first = np.concatenate([edge, differs], axis=-1)
-    last = np.concatenate([differs, edge], axis=-1)
-    start = np.maximum.accumulate(np.where(first, position, 0), axis=-1)
-    end = np.where(last, position + 1, documents)
-    end = np.minimum.accumulate(end[..., ::-1], axis=-1)[..., ::-1]
-
-    block = np.take_along_axis(summed, end, axis=-1) - np.take_along_axis(summed, start, axis=-1)
+    first, last = stretches(ideal)
+    block = np.take_along_axis(summed, last + 1, axis=-1) - np.take_along_axis(summed, first, axis=-1)
     target = np.zeros(grades.shape)
-    np.put_along_axis(target, order, block / (end - start), axis=-1)
+    np.put_along_axis(target, order, block / (last + 1 - first), axis=-1)
     return np.where(present, target, 0.0)
 
 
@@ -98,7 +81,8 @@ class ExpectedExposureMeasure(ExposureMeasure):
         ranks = min(self.cutoff or exposed.grades.shape[-1], exposed.grades.shape[-1])
         if attention.looks_at_grades:
             # Documents of a block are alike in grade, so that their order in it changes no rank's attention.
-            weights = attention.weights_given(ideal_grades(exposed.grades, exposed.present)[..., :ranks])
+            ideal = -np.sort(np.where(exposed.present, -exposed.grades, np.inf), axis=-1)
+            weights = attention.weights_given(ideal[..., :ranks])
         else:
             weights = attention.weights(ranks)
         return target_exposure(exposed.grades, exposed.present, weights)

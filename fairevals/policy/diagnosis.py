@@ -25,13 +25,7 @@ class PolicyDiagnosis:
 
     @property
     def nearly_uniform(self) -> bool:
-        """Whether the policy is close to a random order.
-
-        Both must hold: `first` is below twice `uniform`, and it has gone less than a tenth of the way from
-        `uniform` to 1. The first condition decides for long lists, where a tenth is a lot: with 100 documents
-        a policy that ranks its best document first in 5 % of the rankings is far from random. The second
-        decides for short lists, where 2/n is near 1: with two documents it means a probability below 0.55.
-        """
+        """Whether `first` is below twice `uniform` (decides for long lists) and a tenth of the way to 1 (for short)."""
         return self.first < min(2 * self.uniform, self.uniform + 0.1 * (1 - self.uniform))
 
     def remark(self, tag: str) -> str:
