@@ -71,8 +71,12 @@ def parse_decimals(buffer: Bytes, start: Ints, end: Ints) -> tuple[Floats, Ints]
     first = buffer[start]
     negative = first == ord("-")
     begin = start + (negative | (first == ord("+")))
-    points = np.append(np.flatnonzero(buffer == ord(".")), buffer.size)
-    point = np.minimum(points[np.searchsorted(points, begin)], end)  # the end, if there is none
+    # Most files print every score with as many decimals as the first.
+    decimals = buffer[start[0] : end[0]].tobytes()[::-1].find(b".") if start.size else -1
+    point = end - 1 - decimals
+    if decimals < 0 or np.any(point < begin) or np.any(buffer[point] != ord(".")):
+        points = np.append(np.flatnonzero(buffer == ord(".")), buffer.size)
+        point = np.minimum(points[np.searchsorted(points, begin)], end)  # the end, if there is none
     left, right = point - begin, np.maximum(end - point - 1, 0)
     short = (left >= 0) & (left + right > 0) & (left + right <= 19)
     left, right = np.where(short, left, 0), np.where(short, right, 0)

@@ -145,19 +145,25 @@ class LineFormat:
             raise ValueError  # a control character
         separators += PAD_FRONT
         gaps = np.diff(separators, prepend=PAD_FRONT - 1)
-        is_token = gaps > 1
-        end = separators[is_token]
-        start = end - gaps[is_token] + 1
-        tokens_before = np.cumsum(is_token)[kinds == NEWLINE]
-        counts = np.diff(tokens_before, prepend=0)
-        first, counts = (tokens_before - counts)[counts > 0], counts[counts > 0]
-        data = buffer[start[first]] != HASH
-        if not data.all():
+        end, start = separators, separators - gaps + 1
+        shape, ends_line = (-1, len(self.columns)), kinds == NEWLINE
+        # Most files have one separator between cells, and neither blank lines nor comments: nothing to select.
+        regular = end.size % len(self.columns) == 0 and int(gaps.min(initial=2)) > 1
+        if regular:
+            table = ends_line.reshape(shape)
+            regular = table[:, -1].all() and not table[:, :-1].any()
+        if not regular or np.any(buffer[start.reshape(shape)[:, 0]] == HASH):
+            is_token = gaps > 1
+            start, end = start[is_token], end[is_token]
+            tokens_before = np.cumsum(is_token)[ends_line]
+            counts = np.diff(tokens_before, prepend=0)
+            first, counts = (tokens_before - counts)[counts > 0], counts[counts > 0]
+            data = buffer[start[first]] != HASH
             of_data = np.repeat(data, counts)
-            start, end, counts = start[of_data], end[of_data], counts[data]
-        if np.any(counts != len(self.columns)):
-            raise ValueError
-        start, end = start.reshape(-1, len(self.columns)), end.reshape(-1, len(self.columns))
+            start, end = start[of_data], end[of_data]
+            if np.any(counts[data] != len(self.columns)):
+                raise ValueError
+        start, end = start.reshape(shape), end.reshape(shape)
         numbers = [
             column.parse(buffer, start[:, at], end[:, at])
             for at, column in enumerate(self.columns)
