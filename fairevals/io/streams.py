@@ -229,30 +229,38 @@ class Source:
 
     def chunks(self, size: int = 1 << 22) -> Iterator[bytes]:
         """The file in pieces of about `size` bytes that end at a line end, without byte-order mark."""
-        rest, lines = b"", 0
+        rest, first = b"", True
         for data in self.pieces(size):
-            data = rest + data if rest or lines else data.removeprefix(BOM)
+            data, first = data.removeprefix(BOM) if first else rest + data, False
             cut = data.rfind(b"\n") + 1
             piece, rest = data[:cut], data[cut:]
+            self._check_lines(piece)
             if piece:
-                self._check_lines(piece, lines)
                 yield piece
-                lines += piece.count(b"\n")
-            self._check_lines(rest, lines)
+            self._check_lines(rest)
         if rest:
             yield rest + b"\n"
 
-    def _check_lines(self, piece: bytes, before: int) -> None:
-        """Raise if a line of the piece, which follows `before` lines, is longer than the limit."""
+    def _check_lines(self, piece: bytes) -> None:
+        """Raise if a line of the piece is longer than the limit."""
         longest, at = self.limits.line, 0
         while len(piece) - at > longest:
             end = piece.rfind(b"\n", at, at + longest + 1)
             if end < 0:
-                place = Place(self.name, before + piece.count(b"\n", 0, at) + 1)
-                raise InputError(
-                    place, f"a line of more than {longest} bytes; raise FAIREVALS_MAX_LINE to allow it"
-                )
+                found = f"a line of more than {longest} bytes; raise FAIREVALS_MAX_LINE to allow it"
+                raise InputError(Place(self.name, self._long_line()), found)
             at = end + 1
+
+    def _long_line(self) -> int:
+        """The number of the first line that is too long, from a second reading."""
+        number, rest = 0, b""
+        for data in self.pieces(1 << 20):
+            *ended, rest = (rest + data).split(b"\n")
+            lengths = [len(line) > self.limits.line for line in (*ended, rest)]
+            if any(lengths):
+                return number + lengths.index(True) + 1
+            number += len(ended)
+        return number
 
     def lines(self, size: int = 1 << 20) -> Iterator[tuple[int, bytes]]:
         """The lines without their ends, numbered from 1. Slower than `chunks`."""
