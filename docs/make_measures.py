@@ -9,7 +9,6 @@ example with five people who apply for a job.
 
 from __future__ import annotations
 
-import dataclasses
 import importlib.util
 import inspect
 import re
@@ -247,14 +246,10 @@ def attentions() -> Iterator[str]:
     yield "such as `[1, 0.5]` is an attention model too.\n\n"
     yield "| name | definition | ranks 1 to 5 |\n|---|---|---|\n"
     grades = np.array([2.0, 1.0, 1.0, 2.0, 0.0])
-    for _, model in inspect.getmembers(attention, inspect.isclass):
-        if not issubclass(model, attention.Attention) or model in (attention.Attention, attention.Weights):
-            continue
-        made = model()
-        names = ",".join(f"{f.name}={f.default!r}" for f in dataclasses.fields(model))
-        definition = first(model.__doc__).replace("``", "`").rstrip(".")
-        weights = ", ".join(f"{w:.4f}" for w in made.weights_given(grades))
-        yield f"| `{model.name}{f'({names})' if names else ''}` | {definition} | {weights} |\n"
+    rows = re.findall(r"^``(\w+)(?:\(.*\))?``\s{2,}(.+?)\s{2,}(.+)$", attention.__doc__ or "", re.M)
+    for name, definition, origin in rows:  # the table in the module's docstring
+        weights = ", ".join(f"{w:.4f}" for w in attention.parse_attention(name).weights_given(grades))
+        yield f"| `{attention.parse_attention(name)}` | {definition} ({origin}) | {weights} |\n"
     yield "\n"
 
 
