@@ -378,3 +378,29 @@ def test_the_runs_table_gives_names_and_statuses(files):
     scores = score(["r.run", "x.run", "y.run"], collection, Plan.of(collection, ["nDCG"]))
     assert scores.runs == ("Ranker One", "x", "y")
     assert [scores.status(r) for r in range(3)] == ["baseline", "reference", "official"]
+
+
+def test_a_run_elsewhere_cannot_take_the_name_of_a_listed_one(files):
+    (files / "runs.csv").write_text("file,name,status\nr.run,Ranker One,reference\n")
+    (files / "t.toml").write_text('runs = "runs.csv"\n' + (files / "t.toml").read_text())
+    (files / "sub").mkdir()
+    (files / "sub" / "r.run").write_text((files / "r.run").read_text().replace(" r\n", " evil\n"))
+    collection = load_collection("t.toml")
+    scores = score(["r.run", "sub/r.run"], collection, Plan.of(collection, ["nDCG"]))
+    assert scores.runs == ("Ranker One", "evil")
+    assert [scores.status(r) for r in range(2)] == ["reference", "official"]
+
+
+# --- Targets by group ---
+
+
+def test_a_target_names_its_groups(files):
+    """`{group = share}`, in a task and from Python, is the list in the order of the groups."""
+    measures = ["AWRF(attr='G')"]
+    expected = fe.evaluate("r.run", QRELS, measures, groups={"G": attribute(target=[0.3, 0.7])})
+    by_name = fe.evaluate("r.run", QRELS, measures, groups={"G": attribute(target={"y": 0.7, "x": 0.3})})
+    (files / "t.toml").write_text((files / "t.toml").read_text() + "target = {y = 0.7, x = 0.3}\n")
+    in_task = fe.evaluate("r.run", task="t.toml", measures=measures)
+    assert by_name.value.tolist() == in_task.value.tolist() == expected.value.tolist()
+    with pytest.raises(InputError, match="a target for x; expected a share for x, y"):
+        fe.evaluate("r.run", QRELS, measures, groups={"G": attribute(target={"x": 1.0})})

@@ -23,6 +23,7 @@ from fairevals.io.memberships import (
     read_target_file,
     rows_of,
 )
+from fairevals.io.tables import names
 from fairevals.io.task import AttributeSpec
 from fairevals.typing import Bools, Floats, Ints
 
@@ -152,8 +153,12 @@ class Attribute:
             return np.full(shape, 1 / count)
         if target == "relevant":
             return self._mean_of_relevant(qrels)
+        place = spec.place
+        if isinstance(target, Mapping) and all(isinstance(share, (int, float)) for share in target.values()):
+            if set(target) != set(spec.groups):
+                raise InputError(place, f"a target for {names(target)}", f"a share for {names(spec.groups)}")
+            target = tuple(target[group] for group in spec.groups)
         if isinstance(target, Mapping):
-            place = spec.place
             known = {topic: checked_target(row, spec.groups, place) for topic, row in target.items()}
             rows = np.full(shape, np.nan)
             for code in np.flatnonzero(self.applies).tolist():
@@ -189,7 +194,10 @@ class Attribute:
 def _target_of(target: Target) -> Any:
     """A target given from Python as an `AttributeSpec` holds it."""
     if isinstance(target, Mapping):
-        return {str(topic): tuple(map(float, row)) for topic, row in target.items()}
+        return {
+            str(key): float(row) if isinstance(row, (int, float)) else tuple(map(float, row))
+            for key, row in target.items()
+        }
     if isinstance(target, (str, os.PathLike)):
         return target if target in ("uniform", "relevant") else Path(target)
     return tuple(map(float, target))

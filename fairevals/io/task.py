@@ -37,7 +37,7 @@ class AttributeSpec:
     kind: str = "nominal"
     bins: tuple[float, ...] = ()
     memberships: Path | None = None
-    target: str | Path | tuple[float, ...] | Mapping[str, tuple[float, ...]] = "uniform"
+    target: str | Path | tuple[float, ...] | Mapping[str, tuple[float, ...] | float] = "uniform"
     """"uniform", "relevant", a file, one distribution, or one per topic."""
     unmapped: str = "uniform"
     """"uniform", "skip", "error", or a group's name."""
@@ -127,13 +127,16 @@ class Task:
 def run_info(task: Task, path: str | os.PathLike[str]) -> RunInfo | None:
     """The row of the runs table for a run file, found by its path, or else by its file name if only one row has it.
 
-    >>> task = Task(runs=(RunInfo("runs/bm25.run", "BM25", status="baseline"),))
+    The file name decides only where the row's own path leads to no file: a run elsewhere cannot take its place.
+
+    >>> task = Task(runs=(RunInfo("lists/bm25.run", "BM25", status="baseline"),))
     >>> run_info(task, "elsewhere/bm25.run").name, run_info(task, "other.run")
     ('BM25', None)
     """
     full = os.path.realpath(path)
     rows = [row for row in task.runs if os.path.realpath(row.file) == full]
-    rows = rows or [row for row in task.runs if Path(row.file).name == Path(path).name]
+    loose = (row for row in task.runs if not Path(row.file).exists())
+    rows = rows or [row for row in loose if Path(row.file).name == Path(path).name]
     return rows[0] if len(rows) == 1 else None
 
 
@@ -288,7 +291,10 @@ class _Reader:
             return value if value in ("uniform", "relevant") else self.path(value)
         if not isinstance(value, dict):
             return _numbers(value)
-        return self.section(value, ("attributes", name, "target"), dict.fromkeys(value, _numbers))
+        # One share for each group, or one list of shares for each topic.
+        by_group = not any(isinstance(share, (list, dict)) for share in value.values())
+        check = _number(0) if by_group else _numbers
+        return self.section(value, ("attributes", name, "target"), dict.fromkeys(value, check))
 
     def attribute(self, name: str, given: Any) -> AttributeSpec:
         at = ("attributes", name)
