@@ -137,6 +137,8 @@ def jackknife(value: Floats, left_out: Floats) -> Estimate:
 
     se² = (B−1)/B · Σ_b (θ_(b) − mean θ_(·))², over the first axis of `left_out`.
     """
-    batches = left_out.shape[0]
-    spread = ((left_out - left_out.mean(axis=0)) ** 2).sum(axis=0)
+    batches = len(left_out)
+    # Batches are added one after another: numpy's own sum over them depends on the number of topics.
+    mean = np.cumsum(left_out, axis=0)[-1] / batches
+    spread = np.cumsum((left_out - mean) ** 2, axis=0)[-1]
     return Estimate(value, np.sqrt(spread * (batches - 1) / batches))
