@@ -25,22 +25,18 @@ if TYPE_CHECKING:
     from fairevals.policy.plackett_luce import PlackettLuce
 
 # Names are imported when first used, so that `fairevals --help` need not load numpy.
-_HOMES = {
-    "Attribute": "collection.groups",
-    "Qrels": "collection.qrels",
-    "read_qrels": "collection.qrels",
-    "Run": "collection.run",
-    "read_run": "collection.run",
-    "FairevalsError": "errors",
-    "InputError": "errors",
-    "UsageError": "errors",
-    "evaluate": "evaluation",
-    "Task": "io.task",
-    "read_task": "io.task",
-    "parse_measure": "measures",
-    "task": "ecosystem.context",
-    "PlackettLuce": "policy.plackett_luce",
+_NAMES = {
+    "collection.groups": ("Attribute",),
+    "collection.qrels": ("Qrels", "read_qrels"),
+    "collection.run": ("Run", "read_run"),
+    "ecosystem.context": ("task",),
+    "errors": ("FairevalsError", "InputError", "UsageError"),
+    "evaluation": ("evaluate",),
+    "io.task": ("Task", "read_task"),
+    "measures": ("parse_measure",),
+    "policy.plackett_luce": ("PlackettLuce",),
 }
+_HOMES = {name: module for module, names in _NAMES.items() for name in names}
 
 __all__ = [
     "Attribute",

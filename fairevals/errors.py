@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
+from itertools import islice
 
 
 class FairevalsError(Exception):
@@ -72,6 +74,24 @@ def escape(text: str | bytes, limit: int = 60) -> EscapedText:
     # Cut before escaping too: what is dropped may be megabytes long.
     clean = "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text[: limit + 1])
     return EscapedText(clean if len(clean) <= limit else clean[: limit - 1] + "…")
+
+
+def names(items: Iterable[str], most: int = 12) -> str:
+    """A list of names for a message: short, and safe to print."""
+    first = list(islice(items, most + 1))
+    return ", ".join(map(escape, first[:most])) + (", …" if len(first) > most else "")
+
+
+def unknown(what: str, name: str, known: Iterable[str]) -> UsageError:
+    """The error for a name that is not one of the known ones.
+
+    >>> str(unknown("policy", "greedy", ("ranking", "pl")))
+    "unknown policy 'greedy'; expected one of ranking, pl"
+    """
+    listed = names(known, 30)
+    return UsageError(
+        f"unknown {what} {escape(name)!r}; " + (f"expected one of {listed}" if listed else "there are none")
+    )
 
 
 class InputWarning(UserWarning):

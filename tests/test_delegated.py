@@ -343,7 +343,7 @@ def test_gains_may_raise_grades_below_minus_one():
         ("Bpref@5", "unsupported params found: .'cutoff'."),
         ("R(rel='x')@5", "invalid param rel='x'"),
         ("R(rel=-1)@5", "rel must be between 0 and 1,000,000"),
-        ("R@0", "expected a whole number of at least 1"),
+        ("R@0", "expected a whole number above 0"),
         ("IPrec", r"IPrec requires the parameter recall \(recall threshold\)"),
         ("nDCG(gains={1:'x'})@5", "gains must be given as"),
         ("alpha_nDCG@10", "alpha_nDCG@10 needs judgements of subtopics, which are not supported"),

@@ -135,5 +135,5 @@ def test_declarations():
     for wrong in ({}, {"attr": ""}, {"attr": "A", "pairs": "min"}):
         with pytest.raises(UsageError):
             DGroup(**wrong)
-    with pytest.raises(UsageError, match="no attribute 'B'"):
+    with pytest.raises(UsageError, match="unknown attribute 'B'"):
         DGroup(attr="B").of_exposure(one_topic(1, 3))

@@ -181,5 +181,5 @@ def test_declarations():
     for wrong in ({}, {"attr": "A"}, {"attr": "A", "protected": "p", "alpha": 1.0}):
         with pytest.raises(UsageError):
             FAIR(**wrong)
-    with pytest.raises(UsageError, match="no group 'z' to protect"):
+    with pytest.raises(UsageError, match="unknown group 'z'"):
         FAIR(attr="A", protected="z").of_ranking(ranked([1.0]))

@@ -412,7 +412,7 @@ def test_declarations():
         (lambda: GFR(util="nDCG"), "'nDCG'.*'ERR', 'iRBU'"),
         (lambda: GFR(util="iRBU", phi=1.5), "phi=1.5"),
         (lambda: GFR(util="ERR", phi=0.9), "phi=0.9.*needs util='iRBU'"),
-        (lambda: GF(attr="B").of_ranking(example()), "no attribute 'B'.*HINDEX"),
+        (lambda: GF(attr="B").of_ranking(example()), "unknown attribute 'B'.*HINDEX"),
     ],
 )
 def test_wrong_parameters_are_named(make, says):

@@ -45,7 +45,7 @@ def test_only_utility_and_group_fairness_are_0_on_missing_topics():
         ("nDCG(dcg='foo')@10", "one of 'log2', 'exp-log2'"),
         ("iRBU(phi=2)", "phi=2"),
         ("iRBU(nonsense=2)", "no parameter 'nonsense'"),
-        ("nDCG@0", "at least 1"),
+        ("nDCG@0", "above 0"),
         ("nDCG@ten", "cannot read"),
         ("GF@10", "attr="),
         ("Wombat@3", "unknown measure 'Wombat@3'"),

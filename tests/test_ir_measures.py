@@ -268,7 +268,7 @@ def test_contexts_nest_and_end():
         evaluator = ir_measures.evaluator([measure], QRELS_OF_THREE)
         with fairevals.task(groups={"SEX": {"a": "x", "b": "x", "c": "x"}}):
             assert ir_measures.calc_aggregate([measure], QRELS_OF_THREE, RUN_OF_ONE)[measure] == 1
-        with fairevals.task(TASK), pytest.raises(UsageError, match="there is no attribute 'SEX'"):
+        with fairevals.task(TASK), pytest.raises(UsageError, match="unknown attribute 'SEX'"):
             ir_measures.calc_aggregate([measure], QRELS_OF_THREE, RUN_OF_ONE)
         assert ir_measures.calc_aggregate([measure], QRELS_OF_THREE, RUN_OF_ONE) == outer
     assert evaluator.calc_aggregate(RUN_OF_ONE) == outer  # it was made under the task

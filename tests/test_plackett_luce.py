@@ -335,7 +335,7 @@ def test_log_prob_of_what_cannot_be():
         ([[-1, 0], [2, -1]], "at the end"),
         ([[3], [0]], "below 3"),
         ([[-2], [0]], "below 3"),
-        ([[0], [0], [0]], "2 topics"),
+        ([[0], [0], [0]], r"shape \(2, …, k\)"),
         ([[0.5], [0.5]], "indices"),
     ):
         with pytest.raises(ValueError, match=message):

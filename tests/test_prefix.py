@@ -202,5 +202,5 @@ def test_declarations():
         for parameters in wrong:
             with pytest.raises(UsageError):
                 kind(**parameters)
-        with pytest.raises(UsageError, match="no group 'z' to protect"):
+        with pytest.raises(UsageError, match="unknown group 'z'"):
             kind(attr="A", protected="z").of_ranking(ranked([1.0, 0.0] * 10))

@@ -99,5 +99,5 @@ def test_declarations():
         assert kind.direction.cost(0.1) < kind.direction.cost(-0.2)
         with pytest.raises(UsageError):
             kind(attr="A")
-        with pytest.raises(UsageError, match="no group 'z' to protect"):
+        with pytest.raises(UsageError, match="unknown group 'z'"):
             kind(attr="A", protected="z").of_exposure(one_topic(0, 3))

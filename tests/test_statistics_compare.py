@@ -49,7 +49,7 @@ def test_pairs_go_by_direction(measure, differences, gains):
 
 def test_names_that_are_not_there():
     scores = make_scores(np.zeros((2, 1, 3)))
-    with pytest.raises(UsageError, match="the runs are a, b"):
+    with pytest.raises(UsageError, match="expected one of a, b"):
         compare(scores, "zzz")
 
 

@@ -203,7 +203,7 @@ def test_a_folder_that_is_not_empty_is_left_alone(files):
     assert [p.name for p in out.iterdir()] == ["precious"]
     call(train, *words, "--force")
     assert (out / "precious").read_text() == "x" and (out / "summary.csv").exists()
-    with pytest.raises(UsageError, match="no folder"):
+    with pytest.raises(UsageError, match="not a folder"):
         call(train, *words[:-1], out / "precious", "--force")
 
 

@@ -300,7 +300,7 @@ def test_the_loss_of_a_policy_gradient_counts_the_entropy():
 
 def test_disparity_of_groups_needs_groups():
     batch = Batch(np.zeros((1, 2, 1)), np.ones((1, 2)), np.ones((1, 2), bool))
-    with pytest.raises(UsageError, match="no attribute 'group'"):
+    with pytest.raises(UsageError, match="unknown attribute 'group'"):
         exact(Objective.of(NDCG, 1.0), np.zeros((1, 2)), batch)
 
 

@@ -101,10 +101,10 @@ def test_own_scorer_of_two_methods():
 
     data = learnable()
     own = Own()
-    fitted = fit(own, PolicyGradient(Objective.of()), data, epochs=4)
-    assert fitted.scorer is own
+    fitted, curve = fit(own, PolicyGradient(Objective.of()), data, epochs=4)
+    assert fitted is own
     assert own.theta[0] > 1 > np.abs(own.theta[1:]).max()
-    assert fitted.curve[-1][1] < fitted.curve[1][1]
+    assert curve[-1][1] < curve[1][1]
 
 
 class Scripted:
@@ -134,7 +134,7 @@ def test_early_stopping_returns_the_best():
     qualities = [0.1, 0.3, 0.7, 0.5, 0.6, 0.65, 0.9]
     scripted = Scripted(qualities)
     seen = []
-    fitted = fit(
+    fitted, curve = fit(
         scripted,
         scripted,
         data,
@@ -144,16 +144,15 @@ def test_early_stopping_returns_the_best():
         patience=3,
         on_epoch=lambda epoch, _: seen.append(epoch),
     )
-    assert fitted.scorer.steps == 2
-    assert [valid for _, _, valid, _ in fitted.curve] == qualities[
-        :6
-    ]  # three epochs without gain, then the end
+    assert fitted.steps == 2
+    # Three epochs without gain, then the end.
+    assert [valid for _, _, valid, _ in curve] == qualities[:6]
     assert [epoch.number for epoch in seen] == [0, 1, 2, 3, 4, 5]
-    assert fitted.scorer.modes[-1] is False
+    assert fitted.modes[-1] is False
     patient = Scripted(qualities)
-    assert fit(patient, patient, data, data, epochs=6, batch=0).scorer.steps == 6
+    assert fit(patient, patient, data, data, epochs=6, batch=0)[0].steps == 6
     last = Scripted(qualities)
-    assert fit(last, last, data, epochs=3, batch=0).scorer.steps == 3
+    assert fit(last, last, data, epochs=3, batch=0)[0].steps == 3
 
 
 def test_early_stopping_of_a_real_model_returns_the_parameters_of_its_best_epoch():
@@ -254,7 +253,7 @@ def test_lp_minimises_d_group_only(disparity):
 
 def test_measures_that_the_data_cannot_serve():
     data = learnable(3)
-    with pytest.raises(UsageError, match="'group', not 'SEX'"):
+    with pytest.raises(UsageError, match="unknown attribute 'SEX'; expected one of group"):
         train_policy(Settings.for_method("fair-pg-rank", disparity="D_group(attr='SEX')"), data)
     without = replace(data, membership=None, groups=())
     for wrong in ({"utility": "AWRF(attr='group')"}, {"disparity": "EE_L(attr='group')"}):

@@ -8,9 +8,7 @@ from pathlib import Path
 
 from fairevals.cli import common
 
-SUMMARY = (
-    "Score the sample task (invented researchers and films), write its report, and suggest what to try next."
-)
+SUMMARY = "Score the sample task (invented researchers and films), write its report, and suggest next steps."
 EXAMPLE = "  fairevals demo -o fairevals-demo"
 
 _NAME = re.compile(r"(runs|qrels)/\w[\w.-]*")

@@ -32,10 +32,7 @@ def run(args: argparse.Namespace) -> int:
     from fairevals.errors import UsageError, escape
     from fairevals.evaluation.exposures import ExposureQuery, document_exposures, group_exposures
     from fairevals.io.out import Table
-    from fairevals.measures.base import MERITS
 
-    if args.merit not in MERITS:
-        raise UsageError(f"--merit {escape(args.merit)}: expected one of {', '.join(MERITS)}")
     collection = common.collection_of(args)
     unknown = [topic for topic in args.topic if topic not in collection.qrels.number]
     if unknown:

@@ -14,7 +14,7 @@ from importlib import import_module
 from typing import NoReturn
 
 from fairevals import __version__
-from fairevals.errors import FairevalsError, UsageError, escape
+from fairevals.errors import FairevalsError, UsageError, escape, unknown
 
 COMMANDS = (
     *("score", "compare", "report", "exposure", "validate", "pool", "derive", "train", "predict"),
@@ -100,7 +100,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         print(f"fairevals {__version__}")
         return 0
     if words[0] not in COMMANDS:
-        _print_error(f"unknown command {escape(words[0])!r}; known are {', '.join(COMMANDS)}")
+        _print_error(str(unknown("command", words[0], COMMANDS)))
         return 2
     with contextlib.suppress(ValueError):  # outside the main thread, the caller's handlers stay
         signal.signal(signal.SIGTERM, _stop)

@@ -67,15 +67,14 @@ def run(args: argparse.Namespace) -> int:
     from concurrent.futures import ProcessPoolExecutor
     from contextlib import nullcontext
 
-    from fairevals.errors import UsageError, escape, pluralize
-    from fairevals.io.tables import names
+    from fairevals.errors import UsageError, escape, names, pluralize
+    from fairevals.io.folders import check_folder
     from fairevals.report.style import save
     from fairevals.report.training import learning_figure
     from fairevals.training import sweep, write_results
-    from fairevals.training.outputs import check_folder
     from fairevals.training.settings import Settings
 
-    check_folder(args.output, args.force)  # before the work
+    check_folder(args.output, force=args.force)  # before the work
     if args.seed is not None and args.seeds is not None:
         raise UsageError("give --seed or --seeds, not both")
     given = {f.name: getattr(args, f.name, None) for f in Settings.fields() if f.name not in ("lam", "seed")}

@@ -44,9 +44,8 @@ class Collection:
 
     def with_attributes(self, names: Iterable[str]) -> Self:
         """The same with these attributes loaded."""
-        return replace(
-            self, attributes={name: self.attributes.get(name) or self._load(name) for name in names}
-        )
+        loaded = {name: self.attributes.get(name) or self._load(name) for name in names}
+        return replace(self, attributes=loaded)
 
     def _load(self, name: str) -> Attribute:
         if name not in self.groups:
@@ -99,7 +98,6 @@ def load_collection(
     judged = load_qrels(qrels if qrels is not None else task.qrels)
     if task.max_grade is not None and task.max_grade < judged.max_grade:
         place = task.path or "the task"
-        raise UsageError(
-            f"{place}: max_grade is {task.max_grade:g}, but {judged.source} has a grade {judged.max_grade:g}"
-        )
+        higher = f"{judged.source} has a grade {judged.max_grade:g}"
+        raise UsageError(f"{place}: max_grade is {task.max_grade:g}, but {higher}")
     return Collection(task, judged, dict(groups or {}))

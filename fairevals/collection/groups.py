@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 
 from fairevals.collection.qrels import Qrels
-from fairevals.errors import InputError, Place, UsageError, escape
+from fairevals.errors import InputError, Place, UsageError, escape, names
 from fairevals.ids import Ids
 from fairevals.io.memberships import (
     MembershipColumns,
@@ -23,7 +23,6 @@ from fairevals.io.memberships import (
     read_target_file,
     rows_of,
 )
-from fairevals.io.tables import names
 from fairevals.io.task import AttributeSpec
 from fairevals.typing import Bools, Floats, Ints
 

@@ -6,7 +6,7 @@ from typing import Self
 
 import numpy as np
 
-from fairevals.errors import UsageError, escape
+from fairevals.errors import unknown
 from fairevals.typing import Bools, Floats, Ints
 
 
@@ -45,8 +45,7 @@ class View:
     def attribute(self, name: str) -> AttributeView:
         """The attribute of that name."""
         if name not in self.attributes:
-            known = ", ".join(map(escape, self.attributes)) or "none"
-            raise UsageError(f"the task has no attribute {escape(name)!r} (it has: {known})")
+            raise unknown("attribute", name, self.attributes)
         return self.attributes[name]
 
 

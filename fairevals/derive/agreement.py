@@ -7,8 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from fairevals.derive.pages import AnnotatedPage, Derived
-from fairevals.errors import escape
-from fairevals.io.tables import names
+from fairevals.errors import escape, names
 from fairevals.typing import Array
 
 

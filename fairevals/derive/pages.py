@@ -15,11 +15,11 @@ from pathlib import Path
 
 import numpy as np
 
-from fairevals.errors import InputError, InputWarning, Place, UsageError, escape
+from fairevals.errors import InputError, InputWarning, Place, UsageError, escape, names
 from fairevals.io.decimals import number_of
-from fairevals.io.folders import safe_name
+from fairevals.io.folders import check_folder, safe_name
 from fairevals.io.streams import Source, written
-from fairevals.io.tables import names, table
+from fairevals.io.tables import table
 from fairevals.io.task import AttributeSpec, Task
 from fairevals.typing import Floats
 
@@ -258,9 +258,7 @@ def write_derived(derived: Derived, folder: str | os.PathLike[str], *, force: bo
     The names are those in the task, without folder and compression suffix, or by default `derived.qrels` and
     `derived.ATTRIBUTE.gmemb`. Unless `force` is true, nothing is written if one of them exists already.
     """
-    target = Path(folder)
-    if target.exists() and not target.is_dir():
-        raise UsageError(f"{escape(str(target))} exists and is not a folder")
+    target = check_folder(folder, force=True)
     texts = {"": [f"{page.topic} 0 {page.doc} {page.grade}\n" for page in derived.pages]}  # "": the qrels
     paths = {"": target / (_base_name(next(iter(derived.task.qrels), None)) or "derived.qrels")}
     for name, of in derived.memberships.items():

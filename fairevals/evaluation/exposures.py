@@ -11,11 +11,11 @@ import numpy as np
 from fairevals.attention import Attention, AttentionLike, parse_attention
 from fairevals.collection.blocks import Block
 from fairevals.collection.collection import Collection
-from fairevals.errors import InputWarning, UsageError
+from fairevals.errors import InputWarning, UsageError, unknown
 from fairevals.evaluation.plan import OpenRun, Plan, open_run
 from fairevals.evaluation.scores import ALL
 from fairevals.io.task import PolicySpec
-from fairevals.measures.base import divide, merit, rank_sum
+from fairevals.measures.base import MERITS, divide, merit, rank_sum
 from fairevals.measures.disparity import group_means
 from fairevals.measures.expected_exposure import group_sums, target_exposure
 from fairevals.policy.plackett_luce import Estimate
@@ -65,6 +65,10 @@ class ExposureQuery:
     """"exact", or "mc": the mean over sampled rankings with its standard error (Plackett-Luce only)."""
     merit: str = "identity"
 
+    def __post_init__(self) -> None:
+        if self.merit not in MERITS:
+            raise unknown("merit", self.merit, MERITS)
+
     @cached_property
     def model(self) -> Attention:
         """The attention model; a wrong name is a `UsageError`."""
@@ -78,13 +82,9 @@ def _open(
     source: Any, collection: Collection, query: ExposureQuery, attributes: Sequence[str] = ()
 ) -> OpenRun:
     if query.method == "mc" and query.policy.kind != "pl":
-        raise UsageError(
-            "the method 'mc' draws rankings from a Plackett-Luce policy; expected the policy 'pl'"
-        )
+        raise UsageError("the method 'mc' needs the policy 'pl', from which it draws rankings")
     if query.method == "exact" and query.model.looks_at_grades and query.policy.kind == "pl":
-        raise UsageError(
-            f"exposure under the attention {query.model} cannot be computed exactly; use the method 'mc'"
-        )
+        raise UsageError(f"the attention {query.model} has no exact exposure; use the method 'mc'")
     opened = open_run(source, collection, Plan.reading(query.policy, attributes))
     if opened.policy_remark:
         warnings.warn(InputWarning(opened.policy_remark), stacklevel=2)

@@ -11,8 +11,8 @@ from fairevals.collection.collection import Collection
 from fairevals.collection.inputs import load_run
 from fairevals.collection.qrels import Qrels
 from fairevals.collection.run import Run
-from fairevals.errors import InputError, Place, UsageError, escape
-from fairevals.io.task import POLICIES, PolicySpec
+from fairevals.errors import InputError, Place, UsageError, escape, unknown
+from fairevals.io.task import PolicySpec
 from fairevals.measures import CompositeMeasure, ExposureMeasure, LinearMeasure, Measure, parse_measure
 from fairevals.measures.shares import Unjudged
 from fairevals.policy.diagnosis import diagnose_policy
@@ -94,8 +94,7 @@ def _attributes(measure: Measure, collection: Collection) -> Sequence[str]:
     known = collection.attribute_names
     for name in measure.attributes_used():
         if name not in known:
-            there = ", ".join(map(escape, known)) or "no attributes"
-            raise UsageError(f"{measure}: there is no attribute {escape(name)!r} (the task has {there})")
+            raise UsageError(f"{measure}: {unknown('attribute', name, known)}")
     if measure.attributes != "all":
         return measure.attributes_used()
     if not known:
@@ -137,9 +136,7 @@ def load(source: Any, collection: Collection, plan: Plan) -> Run:
     depth = None if single else plan.requirements.depth
     order, samples = collection.task.order, plan.policy.kind == "samples"
     if isinstance(source, Run) and order == "file" and source.order != "file":
-        raise UsageError(
-            f"{source!r} was ranked by score; the task ranks by the order of lines (order='file')"
-        )
+        raise UsageError(f"{source!r} was ranked by score; the task has order='file'")
     run = load_run(source, order=order, samples=samples, depth=depth)
     return run.as_float32() if single else run
 
@@ -178,6 +175,4 @@ def make_policy(spec: PolicySpec, run: Run) -> Policy:
         return PlackettLuceRun(run.tag, spec.temperature, spec.samples, spec.seed)
     if spec.kind == "samples":
         return SampledRankings()
-    if spec.kind != "ranking":
-        raise UsageError(f"the policy is {escape(spec.kind)!r}; expected one of {', '.join(POLICIES)}")
     return OneRanking()

@@ -12,11 +12,10 @@ from urllib.parse import unquote
 
 import numpy as np
 
-from fairevals.errors import InputError, Place, UsageError, escape
+from fairevals.errors import InputError, Place, UsageError, escape, names
 from fairevals.ids import PAD_FRONT, Ids, numbered, padded_buffer
 from fairevals.io.runs import Rows, RunBuilder, RunColumns, finite_scores, raise_repeated_row
 from fairevals.io.streams import Limits, Source, too_large
-from fairevals.io.tables import names
 
 PART_ROWS = 1 << 18
 """The approximate number of rows of a part."""

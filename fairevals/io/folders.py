@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import os
 import re
 import unicodedata
 from collections.abc import Mapping
@@ -39,6 +40,17 @@ def safe_name(text: str, most: int = 60) -> str:
     return f"{clean or 'name'}-{digest}"
 
 
+def check_folder(folder: str | os.PathLike[str], *, force: bool = False, hint: str = "") -> Path:
+    """The folder, if it does not exist, is empty, or `force` allows to write into it; else a `UsageError`."""
+    path = Path(folder)
+    if path.exists() and not path.is_dir():
+        raise UsageError(f"{escape(str(path), 200)} is not a folder")
+    if not force and path.is_dir() and any(path.iterdir()):
+        advice = "choose another folder, or force writing into it"
+        raise UsageError(f"{escape(str(path), 200)} is not empty{hint}; {advice}")
+    return path
+
+
 @dataclass(frozen=True)
 class Marked:
     """A kind of output folder. A JSON file in it, the marker, has the `format` and a list of the `figures`."""
@@ -49,13 +61,8 @@ class Marked:
 
     def check(self, folder: Path, *, force: bool = False) -> None:
         """Raise a `UsageError` if the folder has content but is not an earlier one of this kind, unless forced."""
-        if folder.exists() and not folder.is_dir():
-            raise UsageError(f"{escape(str(folder), 200)} is not a folder")
-        if not force and folder.is_dir() and any(folder.iterdir()) and self.earlier(folder) is None:
-            raise UsageError(
-                f"{escape(str(folder), 200)} is not empty and not an earlier {self.what} (it has no valid "
-                f"{self.marker}); choose another folder, or force writing into it"
-            )
+        hint = f" and not an earlier {self.what} (it has no valid {self.marker})"
+        check_folder(folder, force=force or self.earlier(folder) is not None, hint=hint)
 
     def earlier(self, folder: Path) -> Mapping[str, object] | None:
         """The content of the marker; None if the folder is not of this kind."""

@@ -17,12 +17,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fairevals.errors import InputError, InputWarning, Place, escape, pluralize
+from fairevals.errors import InputError, InputWarning, Place, escape, names, pluralize
 from fairevals.ids import Ids, Index, numbered
 from fairevals.io.decimals import number_of
 from fairevals.io.lines import Column, LineFormat, data_lines, joined
 from fairevals.io.streams import Source
-from fairevals.io.tables import names, split_line, table, text_lines, texts
+from fairevals.io.tables import split_line, table, text_lines, texts
 from fairevals.io.task import AttributeSpec
 from fairevals.typing import Floats, Ints
 

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Iterable, Iterator, Sequence
-from itertools import islice
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from fairevals.errors import InputError, Place, escape
+from fairevals.errors import InputError, Place, escape, names
 from fairevals.ids import Ids
 from fairevals.io.lines import encoding_problem
 from fairevals.io.streams import Source
@@ -16,12 +15,6 @@ if TYPE_CHECKING:
     import pandas as pd
 
 MAX_COLUMNS = 1000
-
-
-def names(items: Iterable[str], most: int = 12) -> str:
-    """A list of names for a message: short, and safe to print."""
-    first = list(islice(items, most + 1))
-    return ", ".join(map(escape, first[:most])) + (", …" if len(first) > most else "")
 
 
 def split_line(line: str, delimiter: str | None = None) -> list[str]:

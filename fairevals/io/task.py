@@ -11,9 +11,9 @@ from functools import partial
 from pathlib import Path
 from typing import Any, TypeGuard
 
-from fairevals.errors import InputError, Place, UsageError, escape
+from fairevals.errors import InputError, Place, UsageError, escape, names, unknown
 from fairevals.io.streams import Source
-from fairevals.io.tables import names, table
+from fairevals.io.tables import table
 
 KINDS = ("nominal", "ordinal")
 ORDERS = ("score", "file")
@@ -77,6 +77,8 @@ class PolicySpec:
     seed: int = 0
 
     def __post_init__(self) -> None:
+        if self.kind not in POLICIES:
+            raise unknown("policy", self.kind, POLICIES)
         if self.samples < 2:
             raise UsageError(f"samples is {self.samples}; expected at least 2, for a standard error")
         if not 0 < self.temperature < float("inf"):

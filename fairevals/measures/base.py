@@ -104,8 +104,6 @@ class Measure(ABC):
     """Its value on a judged topic that a run leaves out: 0 for utility, GF and GFR; undefined for the rest."""
     aggregation: ClassVar[str] = "mean"
     """How the values of topics become one: "mean", or "sum" for counts."""
-    uses_candidates: ClassVar[bool] = False
-    """Whether it takes means over a group's candidates, so that exposure of other documents is invisible to it."""
 
     cutoff: int | None = field(default=None, kw_only=True)
 
@@ -113,18 +111,13 @@ class Measure(ABC):
         for f in self.parameters():
             value, choices, check = getattr(self, f.name), f.metadata["choices"], f.metadata["check"]
             if (choices and value not in choices) or (check and not check(value)):
-                wanted = (
-                    f" (one of {', '.join(map(repr, choices))})" if choices else f" ({f.metadata['meaning']})"
-                )
+                wanted = f"one of {', '.join(map(repr, choices))}" if choices else f.metadata["meaning"]
                 if value is None:
-                    raise UsageError(f"{self.name} requires {f.name}='…'{wanted}")
-                raise UsageError(
-                    f"{self.name}: {f.name}={escape(repr(value))} is not a possible value{wanted}"
-                )
+                    raise UsageError(f"{self.name} requires {f.name}='…' ({wanted})")
+                wrong = f"{f.name}={escape(repr(value))} is not a possible value ({wanted})"
+                raise UsageError(f"{self.name}: {wrong}")
         if self.cutoff is not None and (type(self.cutoff) is not int or self.cutoff < 1):
-            raise UsageError(
-                f"{self.name}: the cutoff is {self.cutoff!r}; expected a whole number of at least 1"
-            )
+            raise UsageError(f"{self.name}: the cutoff is {self.cutoff!r}; expected a whole number above 0")
 
     @classmethod
     def parameters(cls) -> list[dataclasses.Field[Any]]:
@@ -158,16 +151,10 @@ class Measure(ABC):
         return (attr,) if attr else ()
 
     def __str__(self) -> str:
-        given = [
-            f"{f.name}={getattr(self, f.name)!r}"
-            for f in self.parameters()
-            if getattr(self, f.name) != f.default
-        ]
-        return (
-            self.name
-            + (f"({','.join(given)})" if given else "")
-            + (f"@{self.cutoff}" if self.cutoff is not None else "")
-        )
+        values = [(f.name, getattr(self, f.name), f.default) for f in self.parameters()]
+        given = ",".join(f"{name}={value!r}" for name, value, default in values if value != default)
+        at = f"@{self.cutoff}" if self.cutoff is not None else ""
+        return self.name + (f"({given})" if given else "") + at
 
 
 MERITS: dict[str, Callable[[Floats], Floats]] = {
@@ -330,10 +317,8 @@ def stretches(values: Array) -> tuple[Ints, Ints]:
     """
     size = values.shape[-1]
     position = np.broadcast_to(np.arange(size), values.shape)
-    differs, edge = (
-        values[..., 1:] != values[..., :-1],
-        np.ones((*values.shape[:-1], min(size, 1)), dtype=bool),
-    )
+    differs = values[..., 1:] != values[..., :-1]
+    edge = np.ones((*values.shape[:-1], min(size, 1)), dtype=bool)
     first = np.where(np.concatenate([edge, differs], axis=-1), position, 0)
     last = np.where(np.concatenate([differs, edge], axis=-1), position, size)
     return np.maximum.accumulate(first, axis=-1), np.minimum.accumulate(last[..., ::-1], axis=-1)[..., ::-1]
@@ -374,14 +359,10 @@ def split_name(text: str) -> tuple[str, Mapping[str, Any], Any]:
         # `f(a)(b)` parses too, as a call of a call: only one pair of brackets is meant.
         if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Name) or call.args:
             raise ValueError
-        params = {
-            str(keyword.arg): ast.literal_eval(keyword.value) for keyword in call.keywords if keyword.arg
-        }
+        params = {str(word.arg): ast.literal_eval(word.value) for word in call.keywords if word.arg}
         if len(params) < len(call.keywords):  # one given twice, or a **
             raise ValueError
     except (SyntaxError, ValueError, MemoryError, RecursionError):
         raise UsageError(f"cannot read the parameters of the measure {escape(text)!r}; {expected}") from None
-    cutoff: Any = match[
-        "cutoff"
-    ]  # a decimal is for IPrec of ir-measures only; others refuse it by themselves
+    cutoff: Any = match["cutoff"]  # a decimal is for IPrec of ir-measures; others refuse it by themselves
     return match["name"], params, (float(cutoff) if "." in cutoff else int(cutoff)) if cutoff else None

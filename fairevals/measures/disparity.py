@@ -292,13 +292,10 @@ class DGroup(ExposureMeasure):
     )
     source = "Singh, Joachims: Policy learning for fairness in ranking. NeurIPS 2019"
     attributes = "one"
-    uses_candidates = True
 
     attr: str = param(None, "the attribute's name", check=named)
     pairs: str = param("mean", "how pairs of groups are aggregated", choices=("mean", "max"))
-    ties: str = param(
-        "both", "which violations count between groups of equal merit", choices=("both", "first")
-    )
+    ties: str = param("both", "what counts between groups of equal merit", choices=("both", "first"))
     merit: str = merit_param()
 
     def of_exposure(self, exposed: Exposed) -> Floats:

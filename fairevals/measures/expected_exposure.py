@@ -122,11 +122,9 @@ class EEL(ExpectedExposureMeasure):
     )
 
     def of_pair(self, exposure: Floats, target: Floats) -> Floats:
-        """Σ(ε − ε*)²."""
         return rank_sum(np.square(exposure - target))
 
     def slope_of_pair(self, exposure: Floats, target: Floats) -> Floats:
-        """2(ε − ε*)."""
         return 2 * (exposure - target)
 
 
@@ -139,11 +137,9 @@ class EED(ExpectedExposureMeasure):
     formula = "Σε² over documents or groups"
 
     def of_pair(self, exposure: Floats, target: Floats) -> Floats:
-        """Σε²."""
         return rank_sum(np.square(exposure))
 
     def slope_of_pair(self, exposure: Floats, target: Floats) -> Floats:
-        """2ε."""
         return 2 * exposure
 
 
@@ -156,9 +152,7 @@ class EER(ExpectedExposureMeasure):
     formula = "Σε·ε* over documents or groups, ε* as in EE_L"
 
     def of_pair(self, exposure: Floats, target: Floats) -> Floats:
-        """Σε·ε*."""
         return rank_sum(exposure * target)
 
     def slope_of_pair(self, exposure: Floats, target: Floats) -> Floats:
-        """ε*."""
         return target

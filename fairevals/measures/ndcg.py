@@ -6,7 +6,7 @@ import numpy as np
 
 from fairevals.collection import View
 from fairevals.errors import UsageError
-from fairevals.measures.base import HIGHER, LinearMeasure, attention_param, param, rank_sum
+from fairevals.measures.base import HIGHER, LinearMeasure, attention_param, param, rank_sum, unit
 from fairevals.typing import Floats
 
 HIGHEST_EXPONENT = 500
@@ -23,9 +23,7 @@ def gains(grades: Floats, dcg: str = "log2") -> Floats:
         return grades
     highest = float(grades.max(initial=0.0))
     if highest > HIGHEST_EXPONENT:
-        raise UsageError(
-            f"nDCG(dcg='exp-log2'): a grade of {highest:g}; expected at most {HIGHEST_EXPONENT}, as 2^g grows fast"
-        )
+        raise UsageError(f"nDCG(dcg='exp-log2'): a grade of {highest:g}; expected at most {HIGHEST_EXPONENT}")
     exponential: Floats = np.exp2(grades) - 1
     return exponential
 
@@ -48,16 +46,12 @@ class NDCG(LinearMeasure):
     missing = 0.0
 
     dcg: str = param("log2", "gain of a grade: g, or 2^g−1", choices=("log2", "exp-log2"))
-    attention: str | tuple[float, ...] = attention_param(
-        "discount of the ranks, such as 'log2' or 'trecfair'"
-    )
+    attention: str | tuple[float, ...] = attention_param("discount of the ranks, such as 'trecfair'")
 
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.attention_model.looks_at_grades:
-            raise UsageError(
-                f"nDCG: attention={str(self.attention_model)!r} depends on the grades shown above"
-            )
+            raise UsageError(f"nDCG: the attention {self.attention_model} depends on the grades shown above")
 
     def worth(self, view: View) -> Floats:
         return gains(view.grades, self.dcg)
@@ -82,9 +76,7 @@ class RBP(LinearMeasure):
     source = "Moffat, Zobel: Rank-biased precision for measurement of retrieval effectiveness. TOIS 2008"
     missing = 0.0
 
-    p: float = param(
-        0.8, "persistence, above 0 and below 1", check=lambda p: isinstance(p, (int, float)) and 0 < p < 1
-    )
+    p: float = param(0.8, "persistence, above 0 and below 1", check=lambda p: unit(p) and 0 < p < 1)
     rel: float | None = param(
         None,
         "the least grade that counts as relevant",

@@ -6,9 +6,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from fairevals.collection import AttributeView, Exposed
-from fairevals.errors import UsageError, escape
+from fairevals.errors import unknown
 from fairevals.measures.base import ExposureMeasure, divide, merit, merit_param, named, near, param, rank_sum
 from fairevals.measures.disparity import group_means
+from fairevals.measures.expected_exposure import group_sums
 from fairevals.typing import Floats
 
 
@@ -24,8 +25,7 @@ def sides(attribute: AttributeView, protected: str) -> Floats:
            [0. , 0. ]])
     """
     if protected not in attribute.groups:
-        known = ", ".join(map(escape, attribute.groups))
-        raise UsageError(f"the attribute has no group {escape(protected)!r} to protect (it has: {known})")
+        raise unknown("group", protected, attribute.groups)
     at = attribute.groups.index(protected)
     rest = rank_sum(np.delete(attribute.membership, at, axis=-1))
     return np.stack([attribute.membership[..., at], rest], axis=-1)
@@ -39,14 +39,9 @@ def log_ratio(values: Floats, per: Floats | None = None) -> Floats:
     >>> log_ratio(np.array([[2.0, 1.0], [2.0, 0.0]])).round(4)
     array([0.6931,    nan])
     """
-    quotients = values
-    if per is not None:
-        quotients = np.divide(values, per, out=np.full(values.shape, np.nan), where=per > 0)
+    quotients = values if per is None else divide(values, per, per > 0)
     above, below = quotients[..., 0], quotients[..., 1]
-    # Comparisons with NaN are False.
-    defined = (above > 0) & (below > 0)
-    ratio: Floats = np.divide(above, below, out=np.full(above.shape, np.nan), where=defined)
-    return np.log(ratio)
+    return np.log(divide(above, below, (above > 0) & (below > 0)))  # comparisons with NaN are False
 
 
 @dataclass(frozen=True)
@@ -59,7 +54,6 @@ class RatioMeasure(ExposureMeasure):
 
     direction = near(0.0)
     attributes = "one"
-    uses_candidates = True
 
     attr: str = param(None, "the attribute's name", check=named)
     protected: str = param(None, "the group that is compared with the rest of the attribute", check=named)
@@ -80,7 +74,7 @@ class RatioMeasure(ExposureMeasure):
         _, membership = self._sides(exposed)
         factor, _ = self.weights(exposed)
         defined = ~np.isnan(self.of_exposure(exposed))[..., None]
-        sums = rank_sum(np.moveaxis(membership, -1, -2) * (exposed.exposure * factor)[..., None, :])
+        sums = group_sums(exposed.exposure * factor, membership)
         share = divide(np.array([1.0, -1.0]), sums, (sums > 0) & defined, otherwise=0.0)
         return rank_sum(membership * share[..., None, :]) * factor
 
@@ -104,7 +98,6 @@ class DP(RatioMeasure):
     )
 
     def weights(self, exposed: Exposed) -> tuple[Floats | float, Floats | None]:
-        """Exposure alone."""
         return 1.0, None
 
 
@@ -122,7 +115,6 @@ class EUR(RatioMeasure):
     merit: str = merit_param()
 
     def weights(self, exposed: Exposed) -> tuple[Floats | float, Floats | None]:
-        """Exposure per mean merit."""
         return 1.0, merit(exposed.grades, self.merit)
 
 

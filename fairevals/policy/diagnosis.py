@@ -36,12 +36,10 @@ class PolicyDiagnosis:
 with a mean probability of 0.3672, against 0.3333 in a random order. Scores such as cosines are not log-weights. At \
 a temperature of 0.0995 the probability would be half-way to 1
         """
-        if self.half_way_temperature is None:
-            advice = "Too many of the highest scores are tied for any temperature to bring it half-way to 1"
-        else:
-            advice = (
-                f"At a temperature of {self.half_way_temperature:.4g} the probability would be half-way to 1"
-            )
+        at = self.half_way_temperature
+        advice = "Too many of the highest scores are tied for any temperature to bring it half-way to 1"
+        if at is not None:
+            advice = f"At a temperature of {at:.4g} the probability would be half-way to 1"
         return (
             f"{escape(tag)}: read as Plackett-Luce, this run is nearly a random order: its highest-scored document "
             f"comes first with a mean probability of {self.first:.4f}, against {self.uniform:.4f} in a random order. "

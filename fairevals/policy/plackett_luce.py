@@ -125,9 +125,7 @@ class PlackettLuce:
             given = given[np.newaxis]
         topics, n = self._scores.shape
         if given.ndim < 2 or len(given) != topics:
-            raise ValueError(
-                f"rankings must have shape ({topics}, …, k) for {topics} topics, got {given.shape}"
-            )
+            raise ValueError(f"rankings must have shape ({topics}, …, k), got {given.shape}")
         if given.size and (given.min() < -1 or given.max() >= n):
             raise ValueError(f"rankings must hold document indices below {n}, or −1 for padding")
         flat = given.reshape(int(np.prod(given.shape[:-1])), given.shape[-1])

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from fairevals.errors import UsageError, escape, pluralize
+from fairevals.errors import UsageError, escape, pluralize, unknown
 from fairevals.evaluation.scores import Scores
 from fairevals.io.out import Cell, Table
 from fairevals.statistics import inference
@@ -133,7 +133,7 @@ def compare(
     ('b', 0.175, 0.035, 4, 'better')
     """
     if test not in PROCEDURES:
-        raise UsageError(f"the test is {escape(test)!r}; expected one of {', '.join(PROCEDURES)}")
+        raise unknown("test", test, PROCEDURES)
     if test == "tukey" and correction not in (None, "none"):
         raise UsageError(f"{test} corrects for all pairs of runs by itself: do not ask for a correction")
     correction = correction or ("none" if test == "tukey" else "holm")

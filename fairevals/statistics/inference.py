@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from fairevals.errors import UsageError, escape
+from fairevals.errors import unknown
 from fairevals.evaluation.scores import Scores
 from fairevals.statistics.pairing import DEFAULT_RESAMPLES, ROUNDING, Spread, batches, spread_of
 from fairevals.typing import Floats
@@ -156,9 +156,7 @@ def correct(p: Floats, correction: str) -> Floats:
     (array([0.03, 0.06,  nan, 0.06]), array([0.03, 0.04,  nan, 0.04]))
     """
     if correction not in CORRECTIONS:
-        raise UsageError(
-            f"the correction is {escape(correction)!r}; expected one of {', '.join(CORRECTIONS)}"
-        )
+        raise unknown("correction", correction, CORRECTIONS)
     corrected = np.array(p, dtype=np.float64)
     tested = np.flatnonzero(~np.isnan(corrected))
     if correction == "bh" and tested.size:

@@ -12,7 +12,7 @@ from itertools import compress
 
 import numpy as np
 
-from fairevals.errors import UsageError, escape
+from fairevals.errors import unknown
 from fairevals.evaluation.scores import Scores
 from fairevals.measures import Direction
 from fairevals.typing import Bools, Floats
@@ -141,8 +141,7 @@ class Paired:
 def position(scores: Scores, run: int | str) -> int:
     """The position of a run in the scores, by its position or its name."""
     if isinstance(run, str) and run not in scores.runs:
-        known = ", ".join(map(escape, scores.runs))
-        raise UsageError(f"there is no run {escape(run)!r}; the runs are {known}")
+        raise unknown("run or file", run, scores.runs)
     return scores.runs.index(run) if isinstance(run, str) else run
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import expit, log_expit, log_softmax, softmax
 
-from fairevals.errors import UsageError
+from fairevals.errors import UsageError, unknown
 from fairevals.training.data import Batch, groups_needed
 from fairevals.training.estimators import ESTIMATORS
 from fairevals.training.objectives import Objective, WeightedMeasure, entropy_with_gradient, total_reward
@@ -35,7 +35,7 @@ class PolicyGradient:
 
     def __post_init__(self) -> None:
         if self.estimator not in ESTIMATORS:
-            raise UsageError(f"unknown estimator {self.estimator!r}; expected one of {', '.join(ESTIMATORS)}")
+            raise unknown("estimator", self.estimator, ESTIMATORS)
         if self.estimator != "reinforce" and self.objective.rewards:
             needs = f"is not a function of exposure, which {self.estimator} needs; use reinforce"
             raise UsageError(f"{self.objective.rewards[0].measure} {needs}")

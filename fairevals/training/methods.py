@@ -4,14 +4,14 @@ import copy
 import math
 from collections.abc import Callable, Sequence
 from concurrent.futures import Executor
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from itertools import product
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 
-from fairevals.errors import UsageError, escape
+from fairevals.errors import UsageError, unknown
 from fairevals.training.data import ATTRIBUTE, Batch, Dataset, Standardiser, groups_needed
 from fairevals.training.losses import BanditRankLoss, DeltrLoss, ListNetLoss, PolicyGradient
 from fairevals.training.models import Adam, Model, Scorer, fit_ridge, make_model
@@ -35,14 +35,6 @@ class Loss(Protocol):
         ...
 
 
-@dataclass(frozen=True)
-class Fitted(Generic[S]):
-    """A trained scorer and its learning curve."""
-
-    scorer: S
-    curve: tuple[Epoch, ...]
-
-
 def fit(
     scorer: S,
     loss: Loss,
@@ -54,8 +46,8 @@ def fit(
     patience: int = 0,
     seed: int = 0,
     on_epoch: Callable[[Epoch, S], object] | None = None,
-) -> Fitted[S]:
-    """Train a scorer, with one step per batch of topics in a new random order every epoch.
+) -> tuple[S, tuple[Epoch, ...]]:
+    """Train a scorer, with one step per batch of topics in a new random order every epoch; also its learning curve.
 
     With validation data the quality is computed before training and after each epoch; training ends when it has not
     risen for `patience` epochs (0: never), and the best scorer is returned. Without, the last one is returned.
@@ -89,7 +81,7 @@ def fit(
         if patience and number - best_at >= patience:
             break
     _set_training(best, False)
-    return Fitted(best, tuple(curve))
+    return best, tuple(curve)
 
 
 def _mean_quality(scorer: Scorer, loss: Loss, data: Dataset) -> float:
@@ -138,9 +130,9 @@ def train_policy(
     betas = (settings.beta1, settings.beta2)
     model.optimiser = Adam(settings.lr, betas, settings.weight_decay, settings.final_lr, steps)
     options = {name: getattr(settings, name) for name in ("epochs", "batch", "patience", "seed")}
-    fitted = fit(model, _make_loss(settings, train), train, valid, on_epoch=on_epoch, **options)
-    fitted.scorer.forget()
-    return TrainedPolicy(settings, fitted.scorer, standardiser, train.groups, fitted.curve)
+    trained, curve = fit(model, _make_loss(settings, train), train, valid, on_epoch=on_epoch, **options)
+    trained.forget()
+    return TrainedPolicy(settings, trained, standardiser, train.groups, curve)
 
 
 def _make_loss(settings: Settings, data: Dataset) -> Loss:
@@ -156,9 +148,7 @@ def _make_loss(settings: Settings, data: Dataset) -> Loss:
             raise groups_needed(str(measure))
         for name in measure.attributes_used():
             if name != ATTRIBUTE:
-                raise UsageError(
-                    f"{measure}: the attribute of training data is {ATTRIBUTE!r}, not {escape(name)!r}"
-                )
+                raise UsageError(f"{measure}: {unknown('attribute', name, [ATTRIBUTE])}")
     if is_bandit:
         share, most = settings.reward_weight, settings.max_drawn
         return BanditRankLoss(parts, share, settings.epsilon, most, settings.samples)
@@ -170,8 +160,7 @@ def _protected_group(name: str, data: Dataset) -> int:
     if data.membership is not None and not name:
         return int(np.argmin(data.membership.sum(axis=0)))
     if name not in data.groups:
-        groups = ", ".join(map(escape, data.groups))
-        raise UsageError(f"there is no group {escape(name)!r}; the groups are {groups}")
+        raise unknown("group", name, data.groups)
     return data.groups.index(name)
 
 

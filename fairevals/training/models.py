@@ -12,7 +12,7 @@ from typing import Protocol
 import numpy as np
 from scipy.special import expit
 
-from fairevals.errors import UsageError
+from fairevals.errors import unknown
 from fairevals.training.data import Dataset
 from fairevals.typing import Array, Floats
 
@@ -213,7 +213,7 @@ def make_model(name: str, features: int, dropout: float = 0.0, seed: int = 0) ->
     (2, 3)
     """
     if name not in MODELS:
-        raise UsageError(f"unknown model {name!r}; expected one of {', '.join(MODELS)}")
+        raise unknown("model", name, MODELS)
     return MODELS[name](features, dropout, seed)
 
 

@@ -45,9 +45,7 @@ class WeightedMeasure:
         measure = self.measure
         if isinstance(measure, Differentiable):
             if measure.attention_model.looks_at_grades:
-                raise UsageError(
-                    f"{measure} cannot be trained for: its attention depends on the grades above"
-                )
+                raise UsageError(f"{measure} cannot be trained for: its attention depends on grades")
         elif not isinstance(measure, RankingMeasure):
             raise UsageError(f"{measure} cannot be trained for: it combines other measures")
         measure.depth  # noqa: B018 -- raises if the measure lacks its cutoff
@@ -86,9 +84,7 @@ def parse_utility(text: str) -> tuple[WeightedMeasure, ...]:
     for piece in re.split(r"\+(?![^(]*\))", text):
         match = _WEIGHTED.fullmatch(piece.strip())
         if not match:
-            raise UsageError(
-                f"cannot read the utility {escape(text)!r}; expected, for example, nDCG@10 or 0.5*AP+0.5*RR"
-            )
+            raise UsageError(f"cannot read the utility {escape(text)!r}; expected such as 0.5*AP+0.5*RR")
         measure = parse_measure(match[2])
         if measure.direction.word != "higher":
             raise UsageError(f"{measure} cannot be a utility: its direction is {measure.direction}")

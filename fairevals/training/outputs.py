@@ -16,10 +16,11 @@ from fairevals.collection.collection import Collection
 from fairevals.collection.groups import Attribute
 from fairevals.collection.qrels import Qrels
 from fairevals.collection.run import Run, ranking_order
-from fairevals.errors import UsageError, escape
+from fairevals.errors import UsageError
 from fairevals.evaluation import Plan, score
 from fairevals.evaluation.scores import Scores
 from fairevals.ids import Ids
+from fairevals.io.folders import check_folder
 from fairevals.io.out import Cell, Table, render
 from fairevals.io.qrels import QrelsColumns
 from fairevals.io.streams import written
@@ -47,9 +48,7 @@ def make_run(policy: TrainedPolicy, data: Dataset, tag: str = "", samples: int |
     docs, tag = Ids.of(data.docs), tag or policy.name
     if samples is None:
         if policy.is_mixture:
-            raise UsageError(
-                "lp is a mixture of rankings without scores: give the number of rankings to draw"
-            )
+            raise UsageError("lp is a mixture of rankings without scores: give a number of samples")
         scores = policy.predict(data)
         rows = ranking_order(np.repeat(np.arange(len(data)), data.lengths), docs, scores)
         lists = [(topic, "") for topic in data.topics]
@@ -134,16 +133,6 @@ class SummaryRow(NamedTuple):
     """The number of topics on which the measure is undefined; they are not in the mean."""
 
 
-def check_folder(folder: str | os.PathLike[str], force: bool = False) -> Path:
-    """The folder, if it does not exist, is empty, or `force` allows to write into it."""
-    path = Path(folder)
-    if path.exists() and not path.is_dir():
-        raise UsageError(f"{escape(str(path))} is no folder")
-    if path.is_dir() and any(path.iterdir()) and not force:
-        raise UsageError(f"{escape(str(path))} is not empty; choose another folder, or force writing into it")
-    return path
-
-
 def write_results(
     folder: str | os.PathLike[str],
     policies: Sequence[TrainedPolicy],
@@ -161,7 +150,7 @@ def write_results(
     values of the summary. `samples` is the number of rankings drawn for values that are not exact, and of those
     written for a mixture of rankings.
     """
-    path = check_folder(folder, force)
+    path = check_folder(folder, force=force)
     written_splits = [name for name in splits if name != "train"] or list(splits)
     collections = {name: make_collection(data) for name, data in splits.items()}
     kind = "samples" if any(policy.is_mixture for policy in policies) else "pl"

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from fairevals.errors import UsageError, escape
+from fairevals.errors import UsageError, escape, unknown
 from fairevals.measures import parse_measure
 from fairevals.measures.disparity import DGroup
 from fairevals.training.data import ATTRIBUTE, Dataset
@@ -78,13 +78,9 @@ class Settings:
     weight_decay: float = _setting(0.0, "L2 penalty", 0)
     dropout: float = _setting(0.0, "share of units dropped in training", 0, 0.99)
     standardise: bool = _setting(True, "standardise the features, by the training data")
-    center_by_group: bool = _setting(
-        False, "first subtract from each feature its mean over the document's group in the topic"
-    )
+    center_by_group: bool = _setting(False, "first subtract the mean of the document's group in the topic")
     reward: str = _setting("0.5*AP+0.5*nDCG(dcg='exp-log2')@10", "BanditRank's reward")
-    reward_weight: float = _setting(
-        0.5, "BanditRank's γ: weight of the reward; the cross entropy has 1 − γ", 0, 1
-    )
+    reward_weight: float = _setting(0.5, "BanditRank's γ: weight of the reward against cross entropy", 0, 1)
     epsilon: float = _setting(0.1, "BanditRank's ε: share of uniform draws", 0, 1)
     max_drawn: int = _setting(40, "BanditRank's M′: the largest number of documents drawn", 1)
     alpha: float = _setting(1.0, "ridge penalty", 0)
@@ -92,7 +88,7 @@ class Settings:
 
     def __post_init__(self) -> None:
         if self.method not in METHODS:
-            raise UsageError(f"unknown method {escape(self.method)!r}; expected one of {', '.join(METHODS)}")
+            raise unknown("method", self.method, METHODS)
         for f in self.fields():
             value, rules = getattr(self, f.name), f.metadata
             kind = {"float": (int, float), "int": int, "str": str, "bool": bool}[str(f.type)]
@@ -119,8 +115,7 @@ class Settings:
         """The method's defaults, overridden by the given settings."""
         known = {f.name for f in cls.fields()}
         for name in given.keys() - known:
-            expected = ", ".join(sorted(known))
-            raise UsageError(f"unknown setting {escape(name)!r}; expected one of {expected}")
+            raise unknown("setting", name, sorted(known))
         return cls(method, **{**DEFAULTS.get(method, {}), **given})
 
     @classmethod
