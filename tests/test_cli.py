@@ -357,7 +357,7 @@ class TestHelp:
         assert found.stdout.splitlines()[-1] == "[]", found.stderr
 
 
-# A line a kind of problem; the numbers are those of the lines.
+# One line for each kind of problem; the numbers are those of the lines.
 NINE = [
     b"q1 Q0 a 1 9.0 mine",  # 1
     b"q1 Q0 b 2",  # 2 columns

@@ -170,7 +170,7 @@ def test_the_baseline_may_be_a_file_among_the_runs_or_not_or_a_tag(capsys):
 
 
 def test_wrong_options(tmp_path, capsys):
-    with pytest.raises(UsageError, match="unknown run or file 'lost.run'; expected one of bm25, dense"):
+    with pytest.raises(UsageError, match=r"unknown run or file 'lost\.run'; expected one of bm25, dense"):
         called("--task", TASK, *RUNS[:2], "--baseline", "lost.run")
     with pytest.raises(UsageError, match="nothing to compare"):
         called("--task", TASK, RUNS[0], "--baseline", RUNS[0])

@@ -30,7 +30,7 @@ def whole(least: int, most: int = 10**15) -> Callable[[str], int]:
     return parse
 
 
-def positive(text: str) -> float:
+def positive_number(text: str) -> float:
     """An argument type: numbers above 0."""
     try:
         value = float(text)
@@ -88,7 +88,7 @@ def add_policy(parser: Any) -> None:
     text = "rankings to draw where a value is not exact (default 1000)"
     add("--samples", type=whole(2), metavar="N", help=text)
     add("--seed", type=whole(0), metavar="N", help="seed of the random numbers (default 0)")
-    add("--temperature", type=positive, metavar="T", help="divides the log-weights (default 1)")
+    add("--temperature", type=positive_number, metavar="T", help="divides the log-weights (default 1)")
 
 
 def add_output(parser: Any, default: str = "table") -> None:

@@ -49,7 +49,7 @@ class Rules:
 
 
 READABLE = Rules()
-Rows = dict[bytes, tuple[float, bytes, float, int, bytes]]
+RankedRows = dict[bytes, tuple[float, bytes, float, int, bytes]]
 """Score, document, rank, line and second column of each document of a ranking."""
 
 
@@ -57,7 +57,7 @@ def check_run(source: Source, rules: Rules = READABLE) -> Iterator[Problem]:
     """Everything that is wrong with a TREC run (or a TREC Fair table of three columns), in the order of lines."""
     line_format = run_format(source)
     fair = len(line_format.columns) == 3
-    lists: dict[tuple[str, str], Rows] = {}
+    lists: dict[tuple[str, str], RankedRows] = {}
     first_sample: dict[str, str] = {}
     reported: set[tuple[str, str]] = set()
     """Kind and topic of problems that are reported once per topic."""
@@ -138,7 +138,7 @@ def _missing(name: str, present: Collection[str], rules: Rules) -> Iterator[Prob
             yield Problem(Place(name), "missing topic", found, "every topic of the task")
 
 
-def _contradictions(name: str, lists: Mapping[tuple[str, str], Rows]) -> Iterator[Problem]:
+def _contradictions(name: str, lists: Mapping[tuple[str, str], RankedRows]) -> Iterator[Problem]:
     """Topics whose rank column has another order than score and document id, which decide."""
     first: dict[bool, list[tuple[str, int]]] = {False: [], True: []}
     """Topic and line of the first contradiction in each list, by whether the scores tie."""

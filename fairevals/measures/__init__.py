@@ -1,4 +1,4 @@
-"""Measures: a file a family, declared once, listed in `index`."""
+"""Measures: one file per family, each measure declared once and listed in `index`."""
 
 from typing import Any
 

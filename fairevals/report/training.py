@@ -17,7 +17,7 @@ from fairevals.measures.index import INDEX, measure_class
 from fairevals.report.figures import place_labels
 from fairevals.report.style import band, figure_legend, labels, look, new_figure
 from fairevals.training import TrainedPolicy
-from fairevals.training.outputs import GREEDY_SUFFIX, SUMMARY
+from fairevals.training.outputs import GREEDY_SUFFIX, SUMMARY_COLUMNS
 
 MAX_METHODS = 8
 MAX_LAMBDAS = 8
@@ -120,7 +120,7 @@ def read_summaries(folders: Sequence[Path]) -> TrainingSummary | None:
     seeds: dict[tuple[str, float | None, str, str], list[float]] = {}
     for folder in folders:
         source = Source.of(folder / "summary.csv")
-        _, header, rows = table(source, SUMMARY[:-1])
+        _, header, rows = table(source, SUMMARY_COLUMNS[:-1])
         for line, cells in rows:
             row, place = dict(zip(header, cells, strict=True)), Place(source.name, line)
             lam, value, _ = (_finite(row[name], place) for name in ("lambda", "value", "se"))

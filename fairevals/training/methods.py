@@ -17,7 +17,7 @@ from fairevals.training.losses import BanditRankLoss, DeltrLoss, ListNetLoss, Po
 from fairevals.training.models import Adam, Model, Scorer, fit_ridge, make_model
 from fairevals.training.objectives import parse_utility
 from fairevals.training.policies import Epoch, TrainedPolicy
-from fairevals.training.settings import FAIR, Settings
+from fairevals.training.settings import WITH_LAMBDA, Settings
 from fairevals.typing import Floats
 
 S = TypeVar("S", bound=Scorer)
@@ -180,8 +180,8 @@ def sweep(
     `progress(done, total)` is called after every policy, and without an executor after every epoch too.
     """
     default = Settings.for_method(method, **settings)
-    if lambdas and method not in FAIR and any(lambdas):
-        raise UsageError(f"{method} has no λ; methods that have one are {', '.join(FAIR)}")
+    if lambdas and method not in WITH_LAMBDA and any(lambdas):
+        raise UsageError(f"{method} has no λ; methods that have one are {', '.join(WITH_LAMBDA)}")
     if len(set(lambdas)) < len(lambdas) or len(set(seeds)) < len(seeds):
         raise UsageError("a λ or a seed is given twice")
     pairs = product(lambdas or (default.lam,), seeds)

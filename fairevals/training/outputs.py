@@ -35,8 +35,8 @@ MEASURES = (UTILITY, f"{UTILITY}@10", "ERR", "D_ind", DISPARITY, "D_cross", "EE_
 """The measures of the summary; D_group only where there are groups."""
 GREEDY_SUFFIX = ".greedy"
 """Ends the name of a policy's greedy ranking in the summary."""
-SUMMARY = ("policy", "method", "lambda", "seed", "split", "measure", "value", "se", "undefined")
-CURVE = ("epoch", "loss", "valid", "best")
+SUMMARY_COLUMNS = ("policy", "method", "lambda", "seed", "split", "measure", "value", "se", "undefined")
+CURVE_COLUMNS = ("epoch", "loss", "valid", "best")
 GROUP_COLUMNS = ("topic", "doc", "group", "weight")
 
 
@@ -163,7 +163,7 @@ def write_results(
         readings = {"": "samples"} if is_mixture else {"": "pl", GREEDY_SUFFIX: "ranking"}
         save_policy(policy, path / policy.name)
         curve = ((*epoch[:3], int(epoch.best)) for epoch in policy.curve)
-        _write_table(path / policy.name / "log.csv", CURVE, curve)
+        _write_table(path / policy.name / "log.csv", CURVE_COLUMNS, curve)
         for split, data in splits.items():
             run = make_run(policy, data, samples=samples if is_mixture else None)
             if split in written_splits:
@@ -178,7 +178,7 @@ def write_results(
                     rows.append(SummaryRow(*facts, str(measure), mean.value, mean.se, mean.undefined))
         if progress:
             progress(number, len(policies))
-    _write_table(path / "summary.csv", SUMMARY, ((*row[:2], f"{row.lam:g}", *row[3:]) for row in rows))
+    _write_table(path / "summary.csv", SUMMARY_COLUMNS, ((*row[:2], f"{row.lam:g}", *row[3:]) for row in rows))
     return rows
 
 

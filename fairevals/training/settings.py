@@ -26,11 +26,11 @@ METHODS: Mapping[str, str] = {
     "deltr": "ListNet with a penalty on disparate top-one exposure (Zehlike & Castillo 2020)",
 }
 
-FAIR = ("fair-pg-rank", "lp", "deltr")
+WITH_LAMBDA = ("fair-pg-rank", "lp", "deltr")
 """Methods that have a λ."""
 
 DEFAULTS: Mapping[str, Mapping[str, Any]] = {
-    **{method: {"lam": 1.0} for method in FAIR},
+    **{method: {"lam": 1.0} for method in WITH_LAMBDA},
     "bandit-rank": {
         "model": "highway",
         "beta1": 0.0,
