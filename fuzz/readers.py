@@ -37,7 +37,7 @@ with atheris.instrument_imports(include=["fairevals", "tomllib"]) if atheris els
     from fairevals.io.letor import read_letor
     from fairevals.io.memberships import read_target_file
     from fairevals.io.qrels import read_qrels_columns
-    from fairevals.io.runs import read_run_columns
+    from fairevals.io.runs import RunOptions, read_run_columns
     from fairevals.io.streams import Source
     from fairevals.io.task import AttributeSpec, Task, read_task
 
@@ -54,7 +54,7 @@ def _run(data: bytes) -> None:
     for name in ("x.run", "x.csv"):
         for samples in (False, True):
             with contextlib.suppress(FairevalsError):
-                Run.of(read_run_columns(Source.of(data, name), samples=samples, depth=2))
+                Run.of(read_run_columns(Source.of(data, name), RunOptions(samples=samples, depth=2)))
 
 
 def _check(data: bytes) -> None:

@@ -86,10 +86,10 @@ def draw(seed, grades, topics=8, missing=()):
             documents[1]: 3,
         }
         retrieved = rng.permutation(documents)[: int(rng.integers(8, 40))]
-        # Positive and exact in float32: ir-measures' Compat takes 0 as the score of what was not retrieved.
+        # Exact in float32, above and below 0: ir-measures' Compat takes 0 as the score of what was not retrieved.
         if name not in missing:
             run[name] = dict(
-                zip(retrieved.tolist(), rng.permutation(100)[: len(retrieved)] + 0.5, strict=True)
+                zip(retrieved.tolist(), rng.permutation(100)[: len(retrieved)] - 49.5, strict=True)
             )
     return qrels, run
 
@@ -202,12 +202,18 @@ def test_compat_ranks_retrieved_documents_first_in_the_ideal():
     assert ours(run, qrels, ["Compat(p=0.5)"])["q", "Compat(p=0.5)"] == pytest.approx(expected)
 
 
-def test_negative_scores_are_ranks_too():
-    """Only the order of a run matters here, so shifting all scores below 0 changes nothing."""
+def test_negative_scores():
+    """Only the order of a run matters, except to ir-measures' Compat: there, what was not retrieved has score 0."""
     qrels, run = draw(4, [0, 1, 2])
+    run = {topic: {doc: score + 50 for doc, score in scores.items()} for topic, scores in run.items()}
     shifted = {topic: {doc: score - 1000 for doc, score in scores.items()} for topic, scores in run.items()}
-    names = ["Compat", "Judged@5", "infAP", "Bpref", "P(judged_only=True)@5", "Accuracy"]
+    names = ["Judged@5", "infAP", "Bpref", "P(judged_only=True)@5", "Accuracy"]
     assert ours(run, qrels, names) == ours(shifted, qrels, names)
+    compat = ir_measures.parse_measure("Compat")
+    for each in (run, shifted):
+        aggregate = ir_measures.calc_aggregate([compat], qrels, each)[compat]
+        assert ours(each, qrels, ["Compat"])["all", "Compat"] == pytest.approx(aggregate, rel=1e-12)
+    assert ours(run, qrels, ["Compat"]) != ours(shifted, qrels, ["Compat"])
 
 
 def test_counts_are_summed_and_have_no_direction():

@@ -11,7 +11,7 @@ import fairevals as fe
 from fairevals import ids
 from fairevals.errors import InputError
 from fairevals.ids import Ids, Index, keys
-from fairevals.io.runs import read_run_columns
+from fairevals.io.runs import RunOptions, read_run_columns
 from fairevals.io.streams import Source
 
 characters = st.characters(exclude_characters="\0", exclude_categories=["Cs"])
@@ -149,12 +149,14 @@ class TestUnderCollisions:
     @pytest.mark.parametrize("depth", [None, 1])
     def test_reading_a_run(self, depth):
         lines = [f"t{topic} Q0 {doc} 1 {i} tag\n" for i, (topic, doc) in enumerate(EXAMPLES)]
-        columns = read_run_columns(Source.of("".join(lines).encode(), "x.run"), depth=depth)
+        columns = read_run_columns(Source.of("".join(lines).encode(), "x.run"), RunOptions(depth=depth))
         assert columns.lines == len(EXAMPLES)
         if depth is None:
             assert columns.docs.texts() == [doc for _, doc in EXAMPLES]
         with pytest.raises(InputError, match=r"x\.run:10: document 'b' a second time in topic 't0'.*line 2"):
-            read_run_columns(Source.of("".join([*lines, lines[1]]).encode(), "x.run"), depth=depth)
+            read_run_columns(
+                Source.of("".join([*lines, lines[1]]).encode(), "x.run"), RunOptions(depth=depth)
+            )
 
     def test_scores(self):
         run = {"q": {"a": 3.0, "b": 2.0, "c": 1.0}, "r": {"a": 1.0, "d": 2.0}}

@@ -77,7 +77,8 @@ def test_compressed(tmp_path):
         (b"1 qid:1 1:", "'' as the value"),
         (b"1 qid:1 1:2\x00", "a control character"),
         (b"1 qid:1 1:2 # \xff", "not UTF-8"),
-        (b"1 qid:1 1:2 # a\x1b[31m", "printable"),
+        (b"1 qid:1 1:2 # a\x1b[31m", "a control character"),
+        ("1 qid:1 1:2 # a\u202e".encode(), "printable"),
         (b"1 qid:z 1:2 # ok", "document 'ok' twice in topic 'z'"),
     ],
 )

@@ -198,41 +198,85 @@ class TestPadding:
 # --- Definedness ---
 
 
-def expected_gf(scores, grades, known, target, max_grade):
+def expected_gf(scores, grades, known, target, max_grade, cutoff=None):
     """GF under Plackett-Luce by enumeration, with NVD: users who stop before anything is known are left out."""
-    docs = list(scores)
-    total = probability = 0.0
-    for order in itertools.permutations(docs):
+    total = judged = 0.0
+    for order in itertools.permutations(scores):
         left, p = [math.exp(scores[d]) for d in order], 1.0
         for i, weight in enumerate(left):
             p *= weight / sum(left[i:])
-        reached, value, unknown, seen = 1.0, 0.0, 0.0, []
-        for doc in order:
+        reached, seen = 1.0, []
+        judged += p
+        for doc in order[:cutoff]:
             stop = reached * (2 ** grades.get(doc, 0) - 1) / 2**max_grade
             reached -= stop
-            if doc in known:
-                seen.append(known[doc])
-            if not seen:
-                unknown += stop
+            seen += [known[doc]] if doc in known else []
+            if seen:
+                total += p * stop * (1 - abs(seen.count("x") / len(seen) - target))
             else:
-                share = seen.count("x") / len(seen)
-                value += stop * (1 - abs(share - target))
-        if seen or not unknown:
-            total, probability = total + p * value / (1 - unknown), probability + p
-    return total / probability
+                judged -= p * stop
+    return total / judged
 
 
-@pytest.mark.parametrize("samples", [200, 1000, 5000])
-def test_whether_gf_is_defined_does_not_depend_on_the_sample_count(samples):
-    scores = {"u": 2.0, "a": 1.0, "b": 0.5}
-    grades = {"u": 2, "a": 1, "b": 2}
-    known = {"a": "x", "b": "y"}
-    groups = {"G": fe.Attribute.of("G", known, unmapped="skip", divergence="NVD", target=[0.5, 0.5])}
+KNOWN = {"a": "x", "b": "y"}
+
+
+def skipping(**options):
+    return {"G": fe.Attribute.of("G", KNOWN, unmapped="skip", divergence="NVD", target=[0.5, 0.5], **options)}
+
+
+@pytest.mark.parametrize("cutoff", ["", "@1", "@2"])
+@pytest.mark.parametrize("samples", [200, 1000, 20_000])
+def test_gf_of_a_policy_leaves_out_the_users_who_see_nothing_known(samples, cutoff):
+    scores, grades = {"u": 2.0, "a": 1.0, "b": 0.5}, {"u": 2, "a": 1, "b": 2}
     table = fe.evaluate(
-        {"r": {"t": scores}}, {"t": grades}, ["GF(attr='G')"], groups=groups, policy="pl", samples=samples
+        {"r": {"t": scores}},
+        {"t": grades},
+        [f"GF(attr='G'){cutoff}", f"ERR{cutoff}", f"GFR{cutoff}"],
+        groups=skipping(),
+        policy="pl",
+        samples=samples,
     )
-    expected = expected_gf(scores, grades, known, 0.5, 2)
-    assert abs(float(table.value[0]) - expected) < 4 * float(table.se[0]) + 1e-9
+    expected = expected_gf(scores, grades, KNOWN, 0.5, 2, int(cutoff[1:]) if cutoff else None)
+    gf, err, gfr = table.value
+    assert abs(gf - expected) < 4 * table.se[0]
+    assert gfr == pytest.approx((gf + err) / 2, rel=1e-12)
+
+
+def test_the_standard_error_of_gf_and_gfr_is_the_spread_over_seeds():
+    """The two are correlated, and GF is a quotient of two means: its error is not that of a plain mean."""
+    run, qrels = {"r": {"t": {"u": 2.0, "a": 1.0, "b": 0.5}}}, {"t": {"u": 2, "a": 1, "b": 2}}
+    options = {"groups": skipping(), "policy": "pl", "samples": 100}
+    tables = [fe.evaluate(run, qrels, ["GF(attr='G')@2", "GFR@2"], seed=s, **options) for s in range(200)]
+    spread = np.std([table.value for table in tables], axis=0, ddof=1)
+    np.testing.assert_allclose(np.mean([table.se for table in tables], axis=0), spread, rtol=0.2)
+
+
+@pytest.mark.parametrize("samples", [2, 50, 200, 2000])
+@pytest.mark.parametrize("measure", ["GF(attr='G')", "GFR", "FAIR(attr='G',protected='x')"])
+@pytest.mark.parametrize("cutoff", [1, 2])
+def test_whether_a_value_is_defined_does_not_depend_on_the_sample_count(samples, measure, cutoff):
+    """`u` and `v` have no group and nearly always come first; the others have one and could."""
+    run = {"r": {"t": {"u": 12.0, "v": 11.0, "a": 0.0, "b": -0.5}}}
+    qrels = {"t": dict.fromkeys("uvab", 1)}
+    options = {"groups": skipping(), "policy": "pl", "samples": samples}
+    table = fe.evaluate(run, qrels, [f"{measure}@{cutoff}"], **options)
+    assert not table.value.isna().any()
+    nothing_known = {"r": {"t": {"u": 12.0, "v": 11.0}}}
+    assert fe.evaluate(nothing_known, qrels, [f"{measure}@{cutoff}"], **options).value.isna().all()
+
+
+def test_samples_that_show_nothing_relevant_count_in_gf_and_gfr(tmp_path):
+    """Nine of ten samples show only `c`, which is not relevant and of no known group: GF is a tenth."""
+    ranked = {"junk": [["a", "b"], *[["c"]] * 9], "one": [["a", "b"]]}
+    for name, samples in ranked.items():
+        lines = [f"t {s} {d} 1 {-k} {name}\n" for s, docs in enumerate(samples) for k, d in enumerate(docs)]
+        (tmp_path / f"{name}.run").write_text("".join(lines))
+    runs, qrels = [tmp_path / "junk.run", tmp_path / "one.run"], {"t": {"a": 2, "b": 1, "c": 0}}
+    measures = ["ERR", "GF(attr='G')", "GFR"]
+    table = fe.evaluate(runs, qrels, measures, groups=skipping(), policy="samples").value.to_numpy()
+    np.testing.assert_allclose(table[:3], table[3:] / 10, rtol=1e-12)
+    assert table[5] == pytest.approx(table[3:5].mean(), rel=1e-12)
 
 
 # --- Doors ---

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from fairevals import InputError, UsageError, read_run
 from fairevals.collection.inputs import load_qrels, load_run
-from fairevals.io.runs import read_run_columns
+from fairevals.io.runs import RunOptions, read_run_columns
 from fairevals.io.streams import Source
 
 ROWS = [
@@ -44,7 +44,8 @@ def written(folder, data, name="x.run"):
 
 
 def columns(data, name="x.run", **options):
-    return read_run_columns(Source.of(data if isinstance(data, bytes) else data.encode(), name), **options)
+    source = Source.of(data if isinstance(data, bytes) else data.encode(), name)
+    return read_run_columns(source, RunOptions(**options))
 
 
 SPELLINGS = {

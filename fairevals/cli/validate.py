@@ -43,6 +43,7 @@ def run(args: argparse.Namespace) -> int:
         max_documents=args.max_docs or task.max_documents,
         samples=(args.policy or task.policy.kind) == "samples",
         order=task.order,
+        trailing=task.conventions == "trec_eval",
         style=True,
     )
     rows: list[tuple[Cell, ...]] = []
@@ -77,13 +78,13 @@ def _check(path: str, rules: Rules) -> Iterator[Problem]:
     from fairevals.collection.run import Run
     from fairevals.io.check import check_lists, check_run
     from fairevals.io.lines import Problem
-    from fairevals.io.runs import is_table, read_run_columns
+    from fairevals.io.runs import RunOptions, is_table, read_run_columns
     from fairevals.io.streams import Source
 
     try:
         source = Source.of(path)
         if is_table(source):
-            ranked = Run.of(read_run_columns(source, order=rules.order, samples=rules.samples))
+            ranked = Run.of(read_run_columns(source, RunOptions(rules.order, rules.samples)))
             counts = (ranked.offsets[1:] - ranked.offsets[:-1]).tolist()
             yield from check_lists(source.name, [topic for topic, _ in ranked.lists], counts, rules)
         else:

@@ -57,9 +57,13 @@ class Block:
         """Grades as measures take them: unjudged and negative are 0."""
         return np.fmax(self.raw_grades, 0.0)
 
+    @property
+    def is_candidate(self) -> Bools:
+        """Whether a cell has a document that means over a group, and target exposures, are taken over."""
+        return ~np.isnan(self.raw_grades) if self.candidates == "judged" else self.present
+
     def exposed(self, exposure: Floats) -> Exposed:
         """The documents with the given exposures (topics, documents)."""
-        judged = ~np.isnan(self.raw_grades)
         return Exposed(
             grades=self.grades,
             present=self.present,
@@ -68,8 +72,8 @@ class Block:
             attributes=self.attributes,
             utility_weight=self.utility_weight,
             exposure=exposure,
-            candidates=judged if self.candidates == "judged" else self.present,
-            judged=judged,
+            candidates=self.is_candidate,
+            judged=~np.isnan(self.raw_grades),
         )
 
     def ranked(self, depth: int | None = None) -> Ranked:
@@ -102,6 +106,7 @@ class Block:
             utility_weight=self.utility_weight,
             documents=order,
             raw_grades=self.raw_grades,
+            scores=self.scores,
         )
 
 

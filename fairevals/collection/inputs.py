@@ -8,9 +8,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from fairevals.collection.qrels import Qrels, read_qrels
-from fairevals.collection.run import Run, read_run
+from fairevals.collection.run import Run
 from fairevals.errors import UsageError
 from fairevals.io.dataset import Part, is_dataset, open_dataset, read_part
+from fairevals.io.runs import BY_SCORE, RunOptions, read_run_columns, run_from_frame
+from fairevals.io.streams import Source
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -111,10 +113,8 @@ def _is_scores(mapping: Mapping[Any, Any]) -> bool:
     )
 
 
-def load_run(source: Any, *, order: str = "score", samples: bool = False, depth: int | None = None) -> Run:
+def load_run(source: Any, options: RunOptions = BY_SCORE) -> Run:
     """A run from a path, a `Run`, a DataFrame, a dict of dicts, a `ranx.Run` or an iterable of scored documents."""
-    from fairevals.io.runs import run_from_frame
-
     name = ""
     if isinstance(source, Named):
         name, source = source.name, source.run
@@ -123,13 +123,13 @@ def load_run(source: Any, *, order: str = "score", samples: bool = False, depth:
     if is_dataset(source):
         source = open_dataset(source)
     if isinstance(source, Part):
-        return Run.of(read_part(source, order=order, samples=samples, depth=depth))
+        return Run.of(read_part(source, options))
     if isinstance(source, (str, os.PathLike)):
-        return read_run(source, order=order, samples=samples, depth=depth)
+        return Run.of(read_run_columns(Source.of(source), options))
     frame = _frame(source, "score", "a run", "score")
     tag = name or str(frame.attrs.get("tag", "run"))
     lines = range(1, len(frame) + 1)
-    return Run.of(run_from_frame(frame, tag, lines, tag=tag, order=order, samples=samples, depth=depth))
+    return Run.of(run_from_frame(frame, tag, lines, tag, options))
 
 
 def load_qrels(source: Any) -> Qrels:

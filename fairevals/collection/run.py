@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from fairevals.ids import Ids
-from fairevals.io.runs import RunColumns, read_run_columns, score_order
+from fairevals.io.runs import RunColumns, RunOptions, read_run_columns, score_order
 from fairevals.io.streams import Source
 from fairevals.typing import Floats, Ints
 
@@ -111,9 +111,9 @@ def read_run(
     """Read a run file of any of the known forms.
 
     `order="file"` ranks by the order of lines (NTCIR); `samples=True` reads the second column as a sample id;
-    `depth` keeps only so many documents a ranking (and those that tie with the last).
+    `depth` keeps only so many documents per ranking (and those that tie with the last).
 
     A document twice in a topic, a score that is not a finite number, a wrong number of columns or a byte that is
     not UTF-8 raises `InputError` with file and line.
     """
-    return Run.of(read_run_columns(Source.of(path), order=order, samples=samples, depth=depth))
+    return Run.of(read_run_columns(Source.of(path), RunOptions(order, samples, depth)))

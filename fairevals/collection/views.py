@@ -57,6 +57,8 @@ class Ranked(View):
     """(…, rank): the index of the document at the rank, −1 where there is none."""
     raw_grades: Floats = field(default_factory=lambda: np.zeros((0, 0)))
     """(topics, documents): grades as judged, NaN for unjudged; for measures that treat those two apart."""
+    scores: Floats = field(default_factory=lambda: np.zeros((0, 0)))
+    """(topics, documents): the run's scores, for measures of other libraries."""
 
     def cut(self, cutoff: int | None) -> Self:
         """The first `cutoff` ranks only (the ideal stays whole)."""

@@ -4,8 +4,6 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from fairevals.attention import Attention
-from fairevals.collection import Ranked
 from fairevals.collection.blocks import Block, Requirements, blocks
 from fairevals.collection.collection import Collection
 from fairevals.collection.run import Run
@@ -90,31 +88,70 @@ def _of_rankings(measures: Mapping[str, RankingMeasure], policy: Policy, block: 
     topics, samples, ranks = order.shape
     groups = max([1, *(len(a.groups) for a in block.attributes.values())])
     step = max(1, CELLS_OF_SAMPLES // max(1, topics * ranks * groups))
-    values = {name: np.zeros((topics, samples)) for name in measures}
+    by_topic, by_sample = block.ranked(0), block.reordered(order[:, :1, :0])
+    terms = {name: measure.terms(by_topic) for name, measure in measures.items()}
+    drawn = {str(term): (term, *np.empty((2, topics, samples))) for ts in terms.values() for term in ts}
     for start in range(0, samples, step):
-        part: Ranked = block.reordered(order[:, start : start + step])
-        for name, measure in measures.items():
-            values[name][:, start : start + step] = measure.of_ranking(part)
-    has_any: Bools = np.any(order >= 0, axis=2)
-    return {name: _sample_mean(drawn, has_any, policy.sampled) for name, drawn in values.items()}
-
-
-def _sample_mean(values: Floats, counts: Bools, sampled: bool) -> Estimate:
-    """Mean (topics,) over the samples (topics, samples) that count, and its standard error if they were drawn.
-
-    A ranking on which the measure is undefined is left out: whether the mean is defined must not depend on whether
-    a rare ranking happens to be drawn.
-    """
+        part, here = block.reordered(order[:, start : start + step]), slice(start, start + step)
+        for term, values, weights in drawn.values():
+            values[:, here], weight = term.of_ranking(part), term.weight(part)
+            weights[:, here] = ~np.isnan(values[:, here]) if weight is None else weight
+    counts: Bools = np.any(order >= 0, axis=2)
     # A topic without any ranking: its empty samples have the value of the measure on an empty ranking.
-    counts = (counts | ~counts.any(axis=1, keepdims=True)) & ~np.isnan(values)
-    count = counts.sum(axis=1)
-    mean = divide(rank_sum(np.where(counts, values, 0.0)), count, count > 0)
-    if not sampled:
-        return Estimate(mean)
-    spread = np.where(counts, values - mean[:, None], 0.0) ** 2
+    counts = counts | ~counts.any(axis=1, keepdims=True)
+    means = {}
+    for name, (term, values, weights) in drawn.items():
+        possible = _possible_value(term, block) if policy.sampled else np.full(topics, np.nan)
+        means[name] = _sample_mean(values, weights, counts, possible)
+    estimates, count = {}, counts.sum(axis=1)
+    for name, measure in measures.items():
+        centres, deviations = zip(*(means[str(term)] for term in terms[name]), strict=True)
+        estimates[name] = Estimate(measure.combine(centres, by_topic))
+        if policy.sampled:
+            squares = np.where(counts, measure.combine(deviations, by_sample), 0.0) ** 2
+            se = np.sqrt(squares.sum(axis=1) / (count - 1) / count)
+            estimates[name] = Estimate(
+                estimates[name].value, np.where(np.isnan(estimates[name].value), np.nan, se)
+            )
+    return estimates
+
+
+def _sample_mean(values: Floats, weights: Floats, counts: Bools, possible: Floats) -> tuple[Floats, Floats]:
+    """Σ weight·value / Σ weight (topics,) over the samples (topics, samples) that count, and each sample's deviation.
+
+    The variance of the deviations is that of the mean times the number of samples (to first order, as the divisor is a
+    mean over samples too). A value that some ranking has is `possible`: whether the mean is defined must not depend on
+    whether a rare ranking happens to be drawn. Without any other value it is the mean.
+    """
+    weights = np.where(counts, weights, 0.0)
+    total, count = rank_sum(weights), counts.sum(axis=1)
+    drawn = np.any(counts & ~np.isnan(values), axis=1)
+    values = np.where(np.isnan(values), 0.0, values)
+    mean = divide(rank_sum(weights * values), total, total > 0)
+    mean = np.where(drawn | ~np.isnan(possible), np.where(total > 0, mean, possible), np.nan)
+    deviations = weights * (values - mean[:, None]) * divide(count, total, total > 0)[:, None]
     # One value says nothing about its error: 1/2 is the largest standard deviation of a measure in [0, 1].
-    variance = divide(spread.sum(axis=1), count - 1, count > 1, otherwise=0.25)
-    return Estimate(mean, np.sqrt(divide(variance, count, count > 0)))
+    alone = np.count_nonzero(weights, axis=1) < 2
+    return mean, np.where(alone[:, None], 0.5 * np.sqrt(np.maximum(count - 1, 1))[:, None], deviations)
+
+
+def _possible_value(measure: RankingMeasure, block: Block) -> Floats:
+    """A value (topics,) that a ranking of the retrieved documents has, if it takes those with a membership first.
+
+    NaN where the measure is undefined for both of the rankings that then go up and down by grade: it is taken to be
+    undefined for every ranking.
+    """
+    cells = np.arange(block.row.shape[1])
+    behind = cells >= block.retrieved[:, None]
+    unknown = np.zeros(behind.shape, dtype=bool)
+    for name in measure.attributes_used():
+        unknown |= ~block.attributes[name].membership.any(axis=2)
+    values = []
+    for grades in (-block.grades, block.grades):
+        order = np.lexsort((np.broadcast_to(cells, behind.shape), grades, unknown, behind), axis=1)
+        ranking = np.where(cells < block.retrieved[:, None], order, -1)
+        values.append(measure.of_ranking(block.reordered(ranking)))
+    return np.where(np.isnan(values[0]), values[1], values[0])
 
 
 def _with_conventions(measure: Measure, block: Block, estimate: Estimate, task: Task) -> Estimate:
@@ -122,33 +159,30 @@ def _with_conventions(measure: Measure, block: Block, estimate: Estimate, task: 
     gone = block.retrieved == 0
     value, error = estimate.value.copy(), estimate.se
     if gone.any():
-        missing = np.nan if task.missing == "skip" else measure.missing
+        missing = measure.of_missing(block.raw_grades[gone], task.conventions)
         # A value that no ranking could have stays undefined.
-        value[gone] = np.where(np.isnan(value[gone]), np.nan, missing)
+        value[gone] = np.where(np.isnan(value[gone]) | (task.missing == "skip"), np.nan, missing)
     if task.conventions == "trec_eval" and measure.is_utility:
         value[np.isnan(value) & ~(gone & (task.missing == "skip"))] = 0.0
     return Estimate(value, None if error is None else np.where(gone, np.nan, error))
 
 
-class _EqualAttention(OneRanking):
-    """The ranking of the judged documents by grade, in which all get the same exposure whatever the cutoff."""
-
-    def exposure(self, block: Block, attention: Attention, cutoff: int | None) -> Exposure:
-        return Exposure(block.present.astype(np.float64))
-
-
 def defined_on_judged(
     collection: Collection, measures: Sequence[Measure], attributes: tuple[str, ...]
 ) -> Bools:
-    """(measures, topics): whether each measure has a value for the ranking of the judged documents by grade."""
+    """(measures, topics): whether each measure has a value for some ranking of the judged documents."""
     qrels = collection.qrels
     rows = np.lexsort((-qrels.grades, qrels.topic_of))
     lists = [(topic, "") for topic in qrels.topics]
     docs, grades = qrels.docs.take(rows), qrels.grades[rows]
     judged = Run("judged", qrels.source, lists, qrels.offsets, docs, grades, len(rows))
-    defined = np.zeros((len(measures), len(qrels.topics)), dtype=bool)
+    defined = np.ones((len(measures), len(qrels.topics)), dtype=bool)
     for block in blocks(judged, collection, Requirements(None, True, attributes)):
-        here = slice(block.first, block.first + len(block.topics))
-        for m, estimate in enumerate(expectations(measures, _EqualAttention(), block)):
-            defined[m, here] = ~np.isnan(estimate.value)
+        view, here = block.ranked(0), slice(block.first, block.first + len(block.topics))
+        for m, part in ((m, part) for m, measure in enumerate(measures) for part in parts_of(measure)):
+            if isinstance(part, ExposureMeasure):
+                value = part.of_exposure(block.exposed(block.present.astype(np.float64)))
+            elif isinstance(part, RankingMeasure):
+                value = part.combine([_possible_value(term, block) for term in part.terms(view)], view)
+            defined[m, here] &= ~np.isnan(value)
     return defined

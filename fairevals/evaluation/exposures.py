@@ -114,7 +114,7 @@ def document_exposures(source: Any, collection: Collection, query: ExposureQuery
         target = nothing
         if not query.model.looks_at_grades:  # else the attention of a rank depends on the documents above it
             weights = query.model.weights(width if query.cutoff is None else min(width, query.cutoff))
-            target = target_exposure(block.grades, block.present, weights)
+            target = target_exposure(block.grades, block.is_candidate, weights)
         se = nothing if estimate.se is None else estimate.se
         columns = (estimate.value, se, merit(block.grades, query.merit), target)
         names = block.documents.texts()

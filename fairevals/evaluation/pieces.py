@@ -13,7 +13,6 @@ import numpy as np
 
 from fairevals.collection.blocks import CELLS
 from fairevals.collection.collection import Collection, Slice
-from fairevals.collection.qrels import Qrels
 from fairevals.collection.run import Run
 from fairevals.errors import UsageError, escape, pluralize
 from fairevals.evaluation.expectation import defined_on_judged, expectations
@@ -77,12 +76,13 @@ def score_piece(
                 values[m, here] = estimate.value
                 if estimate.se is not None:
                     se[m, here] = estimate.se
-    notes = tuple(_notes(run.tag, set(run.topics), collection.qrels))
+    notes = tuple(_notes(run.tag, set(run.topics), collection))
     remark = opened.policy_remark if shard[0] == 0 else ""
     return RunScores(run.tag, run.source, values, se, notes, there, remark, judged)
 
 
-def _notes(tag: str, topics: Set[str], qrels: Qrels) -> Iterator[str]:
+def _notes(tag: str, topics: Set[str], collection: Collection) -> Iterator[str]:
+    qrels, skips = collection.qrels, collection.task.missing == "skip"
     extra = [topic for topic in topics if topic not in qrels.number]
     if extra:
         many = pluralize(len(extra), "topic")
@@ -90,7 +90,8 @@ def _notes(tag: str, topics: Set[str], qrels: Qrels) -> Iterator[str]:
     missing = [topic for topic in qrels.topics if topic not in topics]
     if missing:
         many = pluralize(len(missing), "judged topic")
-        yield f"{escape(tag)}: has nothing for {many}, such as {escape(missing[0])}: utility 0, exposure undefined"
+        value = "undefined there" if skips else "utility 0, exposure undefined"
+        yield f"{escape(tag)}: has nothing for {many}, such as {escape(missing[0])}: {value}"
 
 
 def name_runs(scored: Sequence[tuple[str, str]]) -> list[str]:
@@ -180,10 +181,10 @@ def _results(
 
 
 def _pieces_of_dataset(
-    run: int, source: Any, qrels: Qrels, pool: Executor | None, jobs: int
+    run: int, source: Any, collection: Collection, pool: Executor | None, jobs: int
 ) -> tuple[list[Piece], tuple[str, ...]]:
     """Pieces of a data set that share no topic, one for the judged topics that it lacks, and remarks on it."""
-    dataset = open_dataset(source)
+    dataset, qrels = open_dataset(source), collection.qrels
     fragments = list(_results(pool, jobs, with_topics, ((fragment,) for fragment in dataset.files)))
     pieces = []
     topics: set[str] = set()
@@ -198,7 +199,7 @@ def _pieces_of_dataset(
     if missing:
         nothing = Run(dataset.tag, dataset.name, [], np.zeros(1, np.int64), Ids.of([]), np.zeros(0), 0)
         pieces.append(Piece(run, nothing, topics=np.array(missing, dtype=np.int64)))
-    return pieces, tuple(_notes(dataset.tag, topics, qrels))
+    return pieces, tuple(_notes(dataset.tag, topics, collection))
 
 
 def score(
@@ -243,7 +244,7 @@ def score(
             # Workers elsewhere have other working folders; links stay as they are.
             path = os.path.abspath(source) if far and _is_path(source) else source  # noqa: PTH100
             if datasets[run]:
-                cut, notes[run] = _pieces_of_dataset(run, path, qrels, pool, jobs)
+                cut, notes[run] = _pieces_of_dataset(run, path, collection, pool, jobs)
                 pieces += cut
             else:
                 pieces += [Piece(run, path, (i, shards)) for i in range(shards)]
@@ -273,7 +274,7 @@ def score(
         if run not in judged and there[run].any():
             remarks.append(f"{escape(scored.tag)}: none of its documents is judged")
     scores = Scores(tuple(name_runs(named)), plan.measures, qrels.topics, values, se)
-    remarks += _unjudged_remarks(scores, hidden)
+    remarks += _unjudged_remarks(scores, hidden, collection.task.candidates)
     scores = replace(
         scores,
         measures=shown,
@@ -286,17 +287,20 @@ def score(
 
 
 def _comparable(collection: Collection, plan: Plan, values: Floats, there: Bools) -> Bools:
-    """(measures, topics): where a run without a value is incomplete.
+    """(runs, measures, topics): where a run without a value is incomplete, because one that ranks documents has one.
 
-    A run that ranks documents of the topic has a value, and so has the ranking of the judged documents: no run can make
-    others incomplete by a value that the judgements do not allow them.
+    A run that leaves the topic out is incomplete in any case. One that ranks documents is if most such runs have a
+    value, or a ranking of judged documents would: no run can make others incomplete by a value that the judgements do
+    not allow them.
     """
-    defined = ~np.isnan(values)
-    comparable: Bools = np.any(defined & there[:, None, :], axis=0)
-    doubtful = np.flatnonzero(np.any(comparable & ~defined.all(axis=0), axis=1))
+    ranked = ~np.isnan(values) & there[:, None, :]
+    anyone = np.any(ranked, axis=0)
+    attainable = 2 * np.sum(ranked, axis=0) > np.sum(there, axis=0)
+    doubtful = np.flatnonzero(np.any(anyone & ~attainable, axis=1))
     if doubtful.size:
         measures = [plan.measures[m] for m in doubtful.tolist()]
-        comparable[doubtful] &= defined_on_judged(collection, measures, plan.requirements.attributes)
+        attainable[doubtful] |= defined_on_judged(collection, measures, plan.requirements.attributes)
+    comparable: Bools = anyone & (attainable | ~there[:, None, :])
     return comparable
 
 
@@ -316,13 +320,12 @@ def _incomplete_remarks(scores: Scores) -> Iterator[str]:
             )
 
 
-def _unjudged_remarks(scores: Scores, hidden: Sequence[Measure]) -> Iterator[str]:
+def _unjudged_remarks(scores: Scores, hidden: Sequence[Measure], candidates: str) -> Iterator[str]:
     """A remark for each run that gives more than a twentieth of the attention to unjudged documents."""
+    means = ", and not at all in means over a group's judged documents" if candidates == "judged" else ""
     for r, run in enumerate(scores.runs):
         shares = [scores.mean(r, scores.measures.index(measure)).value for measure in hidden]
         large = [share for share in shares if share > UNJUDGED_REMARK]  # not NaN, without exposure
         if large:
-            yield (
-                f"{escape(run)}: {max(large):.0%} of the attention goes to unjudged documents, which count as not "
-                "relevant, and not at all in means over a group's judged documents"
-            )
+            what = f"{max(large):.0%} of the attention goes to unjudged documents"
+            yield f"{escape(run)}: {what}, which count as not relevant{means}"

@@ -12,6 +12,7 @@ from fairevals.collection.inputs import load_run
 from fairevals.collection.qrels import Qrels
 from fairevals.collection.run import Run
 from fairevals.errors import InputError, Place, UsageError, escape, unknown
+from fairevals.io.runs import RunOptions
 from fairevals.io.task import PolicySpec
 from fairevals.measures import CompositeMeasure, ExposureMeasure, LinearMeasure, Measure, parse_measure
 from fairevals.measures.shares import Unjudged
@@ -134,10 +135,10 @@ def load(source: Any, collection: Collection, plan: Plan) -> Run:
     single = collection.task.conventions == "trec_eval"
     # Scores that differ may be equal as float32, so that the cut at a depth must come after the rounding.
     depth = None if single else plan.requirements.depth
-    order, samples = collection.task.order, plan.policy.kind == "samples"
+    order = collection.task.order
     if isinstance(source, Run) and order == "file" and source.order != "file":
         raise UsageError(f"{source!r} was ranked by score; the task has order='file'")
-    run = load_run(source, order=order, samples=samples, depth=depth)
+    run = load_run(source, RunOptions(order, plan.policy.kind == "samples", depth, trailing=single))
     return run.as_float32() if single else run
 
 

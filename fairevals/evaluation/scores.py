@@ -44,7 +44,7 @@ class Scores:
     statuses: tuple[str, ...] = ()
     """The status of each run (see `io.task.STATUSES`); empty where no runs table gives any: all are official."""
     comparable: Bools | None = None
-    """(measures, topics): whether a run without a value there is incomplete; None: where any run has a value."""
+    """(runs, measures, topics): whether a run without a value there is incomplete; None: where any run has a value."""
 
     def status(self, run: int) -> str:
         """official, unofficial, baseline or reference."""

@@ -17,11 +17,11 @@ TREC_RUN = LineFormat("a TREC run", (Column("topic"), Column("Q0"), Column("doc"
 FAIR_RUN = LineFormat("a TREC run", (Column("topic"), Column("sample"), Column("doc")))
 
 
-def run_format(source: Source) -> LineFormat:
+def run_format(source: Source, *, trailing: bool = False) -> LineFormat:
     """The format of a run: TREC Fair's if the first line has three columns, else TREC's with six.
 
-    Two lines may precede the data: NTCIR's `<SYSDESC>…`, and the names of TREC Fair's columns (id or topic,
-    seq_no or rep_number, doc or page_id).
+    With `trailing`, text after the sixth column is ignored, as trec_eval does. Two lines may precede the data: NTCIR's
+    `<SYSDESC>…`, and the names of TREC Fair's columns (id or topic, seq_no or rep_number, doc or page_id).
     """
     skip = 0
     for number, line in data_lines(source):
@@ -33,7 +33,7 @@ def run_format(source: Source) -> LineFormat:
             break
         is_header = cells[0].lower() in (b"id", b"topic") and not cells[1].isdigit()
         return replace(FAIR_RUN, skip=number if is_header else skip)
-    return replace(TREC_RUN, skip=skip)
+    return replace(TREC_RUN, skip=skip, rest=(lambda rest: None) if trailing else None)
 
 
 @dataclass(frozen=True)
@@ -44,6 +44,8 @@ class Rules:
     max_documents: int | None = None
     samples: bool = False
     order: str = "score"
+    trailing: bool = False
+    """Whether text after the last column is ignored."""
     style: bool = False
     """Whether to check ranks and tags as well."""
 
@@ -55,7 +57,7 @@ RankedRows = dict[bytes, tuple[float, bytes, float, int, bytes]]
 
 def check_run(source: Source, rules: Rules = READABLE) -> Iterator[Problem]:
     """Everything that is wrong with a TREC run (or a TREC Fair table of three columns), in the order of lines."""
-    line_format = run_format(source)
+    line_format = run_format(source, trailing=rules.trailing)
     fair = len(line_format.columns) == 3
     lists: dict[tuple[str, str], RankedRows] = {}
     first_sample: dict[str, str] = {}

@@ -14,7 +14,7 @@ import numpy as np
 
 from fairevals.errors import InputError, Place, UsageError, escape, names
 from fairevals.ids import PAD_FRONT, Ids, numbered, padded_buffer
-from fairevals.io.runs import Rows, RunBuilder, RunColumns, finite_scores, raise_repeated_row
+from fairevals.io.runs import Rows, RunBuilder, RunColumns, RunOptions, finite_scores, raise_repeated_row
 from fairevals.io.streams import Limits, Source, too_large
 
 PART_ROWS = 1 << 18
@@ -148,21 +148,21 @@ def parts(dataset: Part, fragments: Sequence[Fragment], rows: int | None = None)
 # Rows -------------------------------------------------------------------------------------------------------
 
 
-def read_part(
-    part: Part, *, order: str = "score", samples: bool = False, depth: int | None = None, tag: str = ""
-) -> RunColumns:
-    """The rows of a part as a run. Row groups are read one by one and cut to `depth` at once."""
-    builder = RunBuilder(order, depth)
-    for _, topic, sample, docs, scores in _chunks(part, samples):
+def read_part(part: Part, options: RunOptions, tag: str = "") -> RunColumns:
+    """The rows of a part as a run. Row groups are read one by one and cut to the depth at once."""
+    builder = RunBuilder(options.order, options.depth)
+    for _, topic, sample, docs, scores in _chunks(part, options.samples):
         builder.add(topic, sample, docs, scores)
-    return builder.finish(part.name, tag or part.tag, lambda: raise_repeated_row(_chunks(part, samples)))
+    return builder.finish(
+        part.name, tag or part.tag, lambda: raise_repeated_row(_chunks(part, options.samples))
+    )
 
 
-def read_parquet(source: Source, tag: str, **options: Any) -> RunColumns:
-    """A run from one parquet file; the options are those of `read_part`."""
+def read_parquet(source: Source, tag: str, options: RunOptions) -> RunColumns:
+    """A run from one parquet file."""
     fragment = Fragment(source.name, data=source.read())
     with _opened(fragment, unpacked=True):
-        columns = read_part(Part(source.name, (fragment,)), tag=tag, **options)
+        columns = read_part(Part(source.name, (fragment,)), options, tag)
     if not columns.lines:
         raise InputError(Place(source.name), "no row", "rows of topic, doc, score[, sample]")
     return columns

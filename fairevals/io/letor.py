@@ -1,29 +1,25 @@
 """Learning data: LETOR / SVMlight lines `grade qid:ID 1:0.5 … # docid`, sparse or dense."""
 
-import math
 import os
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 
 from fairevals.errors import InputError, Place, escape
-from fairevals.ids import PAD_FRONT, Ids, Index, padded_buffer
+from fairevals.ids import PAD_FRONT, Ids, Index, numbered, padded_buffer
 from fairevals.io.decimals import number_of, parse_decimals, whole_numbers
-from fairevals.io.lines import SPACE, encoding_problem
+from fairevals.io.lines import SPACE, Column, LineFormat
 from fairevals.io.streams import Source
 from fairevals.typing import Array, Floats, Ints
 
 MOST_FEATURES = 100_000
 """Rows are stored densely: one absurd feature number must not use up the memory."""
 
-_LINE = "grade qid:ID 1:0.5 2:0.3 … # doc"
 _DOC = re.compile(rb"docid\s*=\s*(\S+)|(\S+)")
-
-
-_Row = tuple[str, tuple[float, str], list[bytes]]
-"""Topic, grade and document ("" if it has no name), and features of a line."""
+_HEAD = (Column("grade", "number"), Column("topic", prefix=b"qid:"))
 
 
 @dataclass(frozen=True)
@@ -55,81 +51,60 @@ def read_letor(what: str | os.PathLike[str] | bytes, dtype: type[np.floating] = 
     (['q7'], ['d1', 'q7:2'], [2.0, 0.0], [[0.5, 0.0, 1.0], [0.0, 0.25, 0.0]])
     """
     source = Source.of(what)
+    line_format = LineFormat(
+        "LETOR data", _HEAD, "grade qid:ID 1:0.5 2:0.3 … # doc", rest=partial(_wrong_rest, dtype=dtype)
+    )
     topics: dict[str, int] = {}
-    rows: list[tuple[int, int, float, str]] = []
-    """Line, topic, grade and document of each row."""
     parts: list[Array] = []
-    before = most = 0
-    for chunk in source.chunks():
-        lines = list(enumerate(chunk.split(b"\n")[:-1], before + 1))
-        before += len(lines)
+    codes, grades, names = [], [], []
+    rows = most = 0
+    for tokens in line_format.read(source):
+        topic, rests = tokens.column(1), [rest.partition(b"#") for rest in tokens.rests()]
+        codes.append(numbered(replace(topic, start=topic.start + 4, length=topic.length - 4), topics))
+        grades.append(tokens.numbers[0])
         try:
-            read = [(number, row) for number, line in lines if (row := _row(line))]
-            at, column, value = _features([cells for _, (_, _, cells) in read])
-            rows += [(n, topics.setdefault(topic, len(topics)), *row) for n, (topic, row, _) in read]
+            names += [_doc_name(comment) for _, _, comment in rests]
+            row, column, value = _features([text.split() for text, _, _ in rests])
             width = int(column.max(initial=-1)) + 1
-            most = max(most, width)
-            size = len(rows) * most * np.dtype(dtype).itemsize
+            rows, most = rows + len(tokens), max(most, width)
+            size = rows * most * np.dtype(dtype).itemsize
             if size > source.limits.bytes:
-                found = f"{len(rows)} rows of {most} features, {size} bytes; raise FAIREVALS_MAX_BYTES to allow it"
+                found = f"{rows} rows of {most} features, {size} bytes; raise FAIREVALS_MAX_BYTES to allow it"
                 raise InputError(Place(source.name), found)
-            parts.append(np.zeros((len(read), width), dtype))
+            parts.append(np.zeros((len(tokens), width), dtype))
             with np.errstate(over="ignore"):
-                parts[-1][at, column] = value
+                parts[-1][row, column] = value
             if not np.isfinite(parts[-1]).all():
                 raise ValueError
         except ValueError:
-            for number, line in lines:
-                try:
-                    _check_features(_row(line), dtype)
-                except ValueError as error:
-                    source.refuse(InputError(Place(source.name, number), *error.args), "LETOR data")
-            raise
+            line_format.raise_problem(source)
     if not rows:
-        raise InputError(Place(source.name), "no line", _LINE)
-    topic_of = np.array([topic for _, topic, _, _ in rows], dtype=np.int64)
+        raise InputError(Place(source.name), "no line", line_format.expected)
+    topic_of = np.concatenate(codes)
     order = np.argsort(topic_of, kind="stable")
     starts = np.searchsorted(topic_of[order], np.arange(len(topics) + 1)).astype(np.int64)
-    docs = [rows[row][3] for row in order.tolist()]
-    for topic, start, stop in zip(topics, starts.tolist(), starts[1:].tolist(), strict=False):
-        docs[start:stop] = [doc or f"{topic}:{n}" for n, doc in enumerate(docs[start:stop], 1)]
-    for row in Index(topic_of[order], Ids.of(docs)).duplicates()[:1].tolist():
-        line, number, *_ = rows[order[row]]
-        found = f"document {escape(docs[row])!r} twice in topic {escape(list(topics)[number])!r}"
-        raise InputError(Place(source.name, line), found, "a document once in a topic")
+    docs = [names[row] for row in order.tolist()]
+    for name, start, stop in zip(topics, starts.tolist(), starts[1:].tolist(), strict=False):
+        docs[start:stop] = [doc or f"{name}:{n}" for n, doc in enumerate(docs[start:stop], 1)]
+    for at in Index(topic_of[order], Ids.of(docs)).duplicates()[:1].tolist():
+        found = f"document {escape(docs[at])!r} twice in topic {escape(list(topics)[topic_of[order[at]]])!r}"
+        raise InputError(line_format.place_of(source, int(order[at])), found, "a document once in a topic")
     features = np.zeros((order.size, most), dtype=dtype)
     place = np.argsort(order)
     while parts:  # each part is freed once it is copied, so that the data is never held more than twice
         part = parts.pop(0)
         features[place[: len(part)], : part.shape[1]] = part
         place = place[len(part) :]
-    grades = np.array([grade for _, _, grade, _ in rows])[order]
-    return LetorColumns(source.name, list(topics), starts, docs, grades, features)
+    return LetorColumns(source.name, list(topics), starts, docs, np.concatenate(grades)[order], features)
 
 
-def _row(line: bytes) -> _Row | None:
-    """The content of a line; None if it has no data.
-
-    A `ValueError` has what was found and what was expected.
-    """
-    text, _, comment = line.partition(b"#")
-    if problem := encoding_problem(Place(""), line, text):
-        raise ValueError(problem.found, problem.expected)
-    cells = text.split()
-    if not cells:
-        return None
-    if len(cells) < 2:
-        raise ValueError(f"{len(cells)} columns: {escape(line)!r}", _LINE)
-    grade, topic = number_of(cells[0]), cells[1]
-    if math.isnan(grade):
-        raise ValueError(f"grade {escape(cells[0])!r}", "a finite number")
-    if not topic.startswith(b"qid:") or topic == b"qid:":
-        raise ValueError(f"topic {escape(topic)!r}", "qid:ID")
+def _doc_name(comment: bytes) -> str:
+    """The document that a comment names, "" for none; a `ValueError` if the name cannot be printed."""
     match = _DOC.search(comment) if b"docid" in comment else _DOC.match(comment.strip())
-    doc = (match[1] or match[2]).decode() if match else ""
-    if not doc.isprintable():
-        raise ValueError(f"document {escape(comment.strip())!r}", "printable characters")
-    return topic[4:].decode(), (grade, doc), cells[2:]
+    name = (match[1] or match[2]).decode() if match else ""
+    if not name.isprintable():
+        raise ValueError
+    return name
 
 
 def _features(rows: Sequence[list[bytes]]) -> tuple[Ints, Ints, Floats]:
@@ -152,20 +127,26 @@ def _features(rows: Sequence[list[bytes]]) -> tuple[Ints, Ints, Floats]:
     return row_of, column, value
 
 
-def _check_features(row: _Row | None, dtype: type[np.floating]) -> None:
-    """Raise a `ValueError` with what was found and what was expected if a feature is wrong."""
+def _wrong_rest(rest: bytes, dtype: type[np.floating]) -> tuple[str, str] | None:
+    """What is wrong with the features and the comment of a line, and what was expected."""
+    text, _, comment = rest.partition(b"#")
     seen: set[int] = set()
-    for cell in row[2] if row else ():
-        name, colon, text = cell.partition(b":")
+    for cell in text.split():
+        name, colon, value = cell.partition(b":")
         if not colon or not name.isdigit():
-            raise ValueError(f"{escape(cell)!r}", "number:value, such as 3:0.25")
+            return f"{escape(cell)!r}", "number:value, such as 3:0.25"
         number = int(name) if len(name) <= 6 else 0  # Python refuses to convert thousands of digits
         if not 1 <= number <= MOST_FEATURES:
-            raise ValueError(f"feature number {escape(name)}", f"1 to {MOST_FEATURES} (not counted from 0)")
+            return f"feature number {escape(name)}", f"1 to {MOST_FEATURES} (not counted from 0)"
         if number in seen:
-            raise ValueError(f"feature {number} twice", "every feature once")
+            return f"feature {number} twice", "every feature once"
         seen.add(number)
         with np.errstate(over="ignore"):
-            if not np.isfinite(dtype(number_of(text))):
+            if not np.isfinite(dtype(number_of(value))):
                 expected = f"a number below {np.finfo(dtype).max:.2g}"
-                raise ValueError(f"{escape(text)!r} as the value of feature {number}", expected)
+                return f"{escape(value)!r} as the value of feature {number}", expected
+    try:
+        _doc_name(comment)
+    except ValueError:
+        return f"document {escape(comment.strip())!r}", "printable characters"
+    return None

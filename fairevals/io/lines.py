@@ -6,7 +6,7 @@ is wrong with a file, only that something is; the careful reader then finds the 
 """
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from typing import NoReturn
@@ -38,16 +38,15 @@ class Problem:
         return InputError(self.place, self.found, self.expected)
 
 
-def encoding_problem(place: Place, line: bytes, content: bytes | None = None) -> Problem | None:
-    """What makes a line unfit to be text: bytes that are not UTF-8, or control characters (in `content`)."""
-    content = line if content is None else content
+def encoding_problem(place: Place, line: bytes) -> Problem | None:
+    """What makes a line unfit to be text: bytes that are not UTF-8, or control characters."""
     try:
         line.decode()
     except UnicodeDecodeError as error:
         wrong = escape(line[error.start : error.start + 4])
         return Problem(place, "encoding", f"a byte that is not UTF-8 ({wrong})", "UTF-8")
-    if content.translate(None, _CONTROLS) != content:
-        return Problem(place, "encoding", f"a control character in {escape(content)!r}", "text")
+    if line.translate(None, _CONTROLS) != line:
+        return Problem(place, "encoding", f"a control character in {escape(line)!r}", "text")
     return None
 
 
@@ -59,9 +58,17 @@ class Column:
     kind: str = "id"
     least: float = -math.inf
     """The smallest number that is accepted."""
+    prefix: bytes = b""
+    """What a text must start with."""
 
-    def parse(self, buffer: Bytes, start: Ints, end: Ints) -> Floats:
-        """The numbers at `buffer[start:end]`; a `ValueError` if one is not accepted."""
+    def parse(self, buffer: Bytes, start: Ints, end: Ints) -> Floats | None:
+        """The numbers at `buffer[start:end]`, None for texts; a `ValueError` if one is not accepted."""
+        if self.kind == "id":
+            if any(np.any(buffer[start + at] != byte) for at, byte in enumerate(self.prefix)):
+                raise ValueError
+            if self.prefix and np.any(end - start <= len(self.prefix)):
+                raise ValueError
+            return None
         if self.kind == "grade":
             start = start + np.isin(buffer[start], (ord("L"), ord("l")))
         values, bad = parse_decimals(buffer, start, end)
@@ -71,8 +78,11 @@ class Column:
 
     def expected(self, cell: bytes) -> str:
         """What a cell should be; empty if the cell is accepted."""
+        if self.kind == "id":
+            fits = cell.startswith(self.prefix) and len(cell) > len(self.prefix)
+            return "" if fits else f"{self.prefix.decode()}ID"
         text = cell[1:] if self.kind == "grade" and cell[:1] in (b"L", b"l") else cell
-        if self.kind == "id" or number_of(text) >= self.least:
+        if number_of(text) >= self.least:
             return ""
         at_least = f"a number of at least {self.least:g}" if self.least > -math.inf else "a finite number"
         return "a number, or L and a number" if self.kind == "grade" else at_least
@@ -87,10 +97,17 @@ class Tokens:
     end: Ints
     numbers: tuple[Floats, ...]
     """The values of each column of numbers or grades."""
+    line_end: Ints
+    """(lines,): where the lines end."""
 
     def column(self, number: int) -> Ids:
         """One column as ids."""
         return Ids(self.buffer, self.start[:, number], self.end[:, number] - self.start[:, number])
+
+    def rests(self) -> list[bytes]:
+        """What follows the last column on each line."""
+        ends = zip(self.end[:, -1].tolist(), self.line_end.tolist(), strict=True)
+        return [self.buffer[start:end].tobytes() for start, end in ends]
 
     def __len__(self) -> int:
         return int(self.start.shape[0])
@@ -115,6 +132,8 @@ class LineFormat:
     """How a line should look, for messages. By default made from the columns."""
     skip: int = 0
     """How many lines of the file precede the data."""
+    rest: Callable[[bytes], tuple[str, str] | None] | None = None
+    """Allows more text after the columns, and says what was found and expected if it is wrong."""
 
     def __post_init__(self) -> None:
         names = " ".join(column.name for column in self.columns)
@@ -147,6 +166,7 @@ class LineFormat:
         gaps = np.diff(separators, prepend=PAD_FRONT - 1)
         end, start = separators, separators - gaps + 1
         shape, ends_line = (-1, len(self.columns)), kinds == NEWLINE
+        line_end = separators[ends_line]
         # Most files have one separator between cells, and neither blank lines nor comments: nothing to select.
         regular = end.size % len(self.columns) == 0 and int(gaps.min(initial=2)) > 1
         if regular:
@@ -157,19 +177,17 @@ class LineFormat:
             start, end = start[is_token], end[is_token]
             tokens_before = np.cumsum(is_token)[ends_line]
             counts = np.diff(tokens_before, prepend=0)
-            first, counts = (tokens_before - counts)[counts > 0], counts[counts > 0]
-            data = buffer[start[first]] != HASH
-            of_data = np.repeat(data, counts)
-            start, end = start[of_data], end[of_data]
-            if np.any(counts[data] != len(self.columns)):
+            data = np.flatnonzero(counts)
+            data = data[buffer[start[(tokens_before - counts)[data]]] != HASH]
+            more = counts[data] - len(self.columns)
+            if np.any(more < 0) or (self.rest is None and np.any(more > 0)):
                 raise ValueError
+            cell = (tokens_before - counts)[data, None] + np.arange(len(self.columns))
+            start, end, line_end = start[cell], end[cell], line_end[data]
         start, end = start.reshape(shape), end.reshape(shape)
-        numbers = [
-            column.parse(buffer, start[:, at], end[:, at])
-            for at, column in enumerate(self.columns)
-            if column.kind != "id"
-        ]
-        return Tokens(buffer, start, end, tuple(numbers))
+        parsed = [column.parse(buffer, start[:, at], end[:, at]) for at, column in enumerate(self.columns)]
+        numbers = [column for column in parsed if column is not None]
+        return Tokens(buffer, start, end, tuple(numbers), line_end)
 
     def examine(self, source: Source) -> Iterator[tuple[int, list[bytes], Problem | None]]:
         """The lines with data one by one: the number of the line, its cells, and what is wrong with it, if anything."""
@@ -180,16 +198,19 @@ class LineFormat:
             place = Place(source.name, number)
             problem = encoding_problem(place, line)
             if problem or not text.startswith(b"#"):
-                cells = line.split()
-                yield number, cells, problem or self._problem(place, line, cells)
+                cells, rest = line.split(), b""
+                if self.rest is not None and len(cells) > len(self.columns):
+                    *cells, rest = line.split(None, len(self.columns))
+                yield number, cells, problem or self._problem(place, line, cells, rest)
 
-    def _problem(self, place: Place, line: bytes, cells: list[bytes]) -> Problem | None:
+    def _problem(self, place: Place, line: bytes, cells: list[bytes], rest: bytes) -> Problem | None:
         if len(cells) != len(self.columns):
             return Problem(place, "columns", f"{len(cells)} columns: {escape(line)!r}", self.expected)
         for column, cell in zip(self.columns, cells, strict=True):
             if expected := column.expected(cell):
                 return Problem(place, column.name, f"{column.name} {escape(cell)!r}", expected)
-        return None
+        wrong = self.rest(rest) if self.rest is not None else None
+        return Problem(place, "rest", *wrong) if wrong else None
 
     def raise_problem(self, source: Source) -> NoReturn:
         """Raise the error of the first line that cannot be read."""

@@ -90,7 +90,10 @@ def _cells(table: Table, places: int | None, mark: Callable[[str, bool], str]) -
 
 
 def _text(table: Table, places: int | None) -> str:
-    body, foot = _cells(table, places, lambda text, marked: text + (" *" if marked else "  "))
+    def mark(text: str, marked: bool) -> str:
+        return text if text.endswith(" †") else text + (" *" if marked else "  ")
+
+    body, foot = _cells(table, places, mark)
     head = [escape(name, 200) + "  " for name in table.columns]
     widths = [max(map(width, column)) for column in zip(head, *body, *foot, strict=True)]
     # Numbers are aligned to the right, including "0.61 ±0.02" and "–"; other columns to the left.

@@ -24,6 +24,24 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
+class RunOptions:
+    """How a run is read."""
+
+    order: str = "score"
+    """What ranks its documents: "score", or the order of lines ("file")."""
+    samples: bool = False
+    """Whether a topic may have several rankings: the second column, or the column `sample`, tells them apart."""
+    depth: int | None = None
+    """Keep only the first so many documents of each list (and those that tie with the last), which is all that measures
+    with a cutoff need. Every line is read and checked all the same."""
+    trailing: bool = False
+    """Whether text after the tag of a TREC run is ignored, as trec_eval does; it is an error otherwise."""
+
+
+BY_SCORE = RunOptions()
+
+
+@dataclass(frozen=True)
 class RunColumns:
     """A run as it was read: one row per line, or only the best rows of each ranking (see `depth`).
 
@@ -38,7 +56,6 @@ class RunColumns:
     docs: Ids
     scores: Floats
     order: str
-    """What the ranking is by: "score", or the order of lines ("file")."""
     lines: int
     """How many lines were read: more than there are rows if only the best were kept."""
 
@@ -147,60 +164,48 @@ def is_table(source: Source) -> bool:
     return {b"topic", b"doc", b"score"} <= {name.strip(b' "') for name in re.split(rb"[\t,]", first.strip())}
 
 
-def read_run_columns(
-    source: Source, *, order: str = "score", samples: bool = False, depth: int | None = None
-) -> RunColumns:
-    """Read a run file of any format.
-
-    `depth` keeps only the first so many documents of each list (and those that tie with the last), which is all that
-    measures with a cutoff need. Every line is read and checked all the same.
-    """
+def read_run_columns(source: Source, options: RunOptions = BY_SCORE) -> RunColumns:
+    """Read a run file of any format."""
     # Bytes of the name that are not UTF-8 are escaped, since a tag is written and printed.
     file = Path(source.name).name.encode("utf-8", "backslashreplace").decode()
     if source.table_suffix == ".parquet":
         from fairevals.io.dataset import read_parquet
 
-        return read_parquet(source, file.split(".")[0], order=order, samples=samples, depth=depth)
+        return read_parquet(source, file.split(".")[0], options)
     if is_table(source):
         frame, lines = read_frame(source, ("topic", "doc", "score"))
         if frame.empty:
             raise InputError(Place(source.name), "no row", "rows of topic, doc, score[, sample]")
         tag = file.split(".")[0]
-        return run_from_frame(frame, source.name, lines, tag=tag, order=order, samples=samples, depth=depth)
-    line_format = run_format(source)
+        return run_from_frame(frame, source.name, lines, tag, options)
+    line_format = run_format(source, trailing=options.trailing)
     fair = len(line_format.columns) == 3
     # TREC Fair's rankings have no scores: they are in the order of lines.
-    builder = RunBuilder("file" if fair else order, depth)
+    builder = RunBuilder("file" if fair else options.order, options.depth)
     tag = file if fair else ""
     for tokens in line_format.read(source):
         if not tag and len(tokens):
             tag = tokens.column(5).text(0)
         scores = np.zeros(len(tokens)) if fair else tokens.numbers[0]
-        sample = tokens.column(1) if samples or fair else None
+        sample = tokens.column(1) if options.samples or fair else None
         builder.add(tokens.column(0), sample, tokens.column(2), scores)
-    columns = builder.finish(source.name, tag, lambda: raise_first(source, Rules(samples=samples)))
+    rules = Rules(samples=options.samples, trailing=options.trailing)
+    columns = builder.finish(source.name, tag, lambda: raise_first(source, rules))
     if not columns.lines:
         raise_first(source)
     return columns
 
 
 def run_from_frame(
-    frame: pd.DataFrame,
-    name: str,
-    lines: Sequence[int],
-    *,
-    tag: str,
-    order: str = "score",
-    samples: bool | None = None,
-    depth: int | None = None,
+    frame: pd.DataFrame, name: str, lines: Sequence[int], tag: str, options: RunOptions = BY_SCORE
 ) -> RunColumns:
     """A run from a table with columns topic, doc, score[, sample]; `lines` are the row numbers for messages."""
     check_columns(frame, name, ("topic", "doc", "score"), "topic, doc, score[, sample]")
     topic, docs = (identifiers(frame, column, name, lines) for column in ("topic", "doc"))
     scores = finite_scores(frame["score"], name, lines)
-    sampled = samples is not False and "sample" in frame.columns
+    sampled = options.samples and "sample" in frame.columns
     sample = identifiers(frame, "sample", name, lines) if sampled else None
-    builder = RunBuilder(order, depth)
+    builder = RunBuilder(options.order, options.depth)
     if len(docs):
         builder.add(topic, sample, docs, scores)
 

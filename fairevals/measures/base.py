@@ -5,11 +5,13 @@ expectation under a policy is taken outside. An *exposure* measure is a function
 expected exposure. Neither knows which policy the arrays came from.
 """
 
+from __future__ import annotations
+
 import ast
 import dataclasses
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, ClassVar, Self
@@ -145,6 +147,10 @@ class Measure(ABC):
         """Whether it measures utility alone: a topic that a run leaves out is then worth 0."""
         return self.missing == 0 and self.attributes == "none"
 
+    def of_missing(self, raw_grades: Floats, conventions: str) -> Floats | float:
+        """The value on topics that a run leaves out, from the grades (topics, documents) of the judged documents."""
+        return self.missing
+
     def attributes_used(self) -> tuple[str, ...]:
         """The attributes that it names."""
         attr = getattr(self, "attr", None)
@@ -190,6 +196,18 @@ class RankingMeasure(Measure):
     @abstractmethod
     def of_ranking(self, ranked: Ranked) -> Floats:
         """The value for each leading index (topics, or topics × samples); NaN where undefined."""
+
+    def weight(self, ranked: Ranked) -> Floats | None:
+        """How much each ranking counts in the mean over a policy's; None: 1 where its value is defined, else 0."""
+        return None
+
+    def terms(self, view: View) -> tuple[RankingMeasure, ...]:
+        """The measures whose means over a policy's rankings make up that of this one; by default itself."""
+        return (self,)
+
+    def combine(self, values: Sequence[Floats], view: View) -> Floats:
+        """The value from those of `terms`."""
+        return values[0]
 
 
 def attention_param(meaning: str = "attention model, such as 'log2' or 'rbp(0.8)'") -> Any:

@@ -32,7 +32,8 @@ class Delegated(RankingMeasure):
     the number of relevant documents is undefined on a topic without any. Counts (NumRet, NumRel, NumQ) are summed over
     topics, as ir-measures does, and have no direction.
 
-    The provider is given the ranking in this package's order, with scores n, n−1, …, 1, so that ties play no role.
+    The provider is given the run's scores, because one of them (Compat) looks at their sign. Where scores tie, or a
+    ranking was drawn, they are n, n−1, …, 1 in this package's order: how the provider breaks ties plays no role.
 
     >>> measure = Delegated("R(rel=2)@5")
     >>> str(measure), measure.cutoff, measure.depth
@@ -129,6 +130,13 @@ class Delegated(RankingMeasure):
         """True: providers count the judged documents that were not retrieved."""
         return True
 
+    def of_missing(self, raw_grades: Floats, conventions: str) -> Floats | float:
+        """trec_eval -c counts the topic and its relevant documents; ir-measures does not."""
+        if conventions != "trec_eval" or self.name not in ("NumQ", "NumRel"):
+            return self.missing
+        relevant = np.count_nonzero(raw_grades >= self.measure.params.get("rel", 1), axis=1)
+        return 1.0 if self.name == "NumQ" else relevant.astype(np.float64)
+
     def of_ranking(self, ranked: Ranked) -> Floats:
         import ir_measures
 
@@ -148,16 +156,21 @@ class Delegated(RankingMeasure):
         samples = ranked.documents[:, None, :] if ranked.documents.ndim == 2 else ranked.documents
         lengths = np.count_nonzero(samples >= 0, axis=2)
         names = [str(d) for d in range(grades.shape[1])]
-        descending = np.arange(samples.shape[2], 0, -1.0).tolist()
+        scores = np.broadcast_to(np.arange(samples.shape[2], 0, -1.0), samples.shape)
+        if ranked.documents.ndim == 2:
+            own = np.take_along_axis(ranked.scores, np.maximum(ranked.documents, 0), axis=1)
+            with np.errstate(over="ignore"):
+                single = own.astype(np.float32)  # as which providers compare scores
+            falls = (single[:, 1:] < single[:, :-1]) | (ranked.documents[:, 1:] < 0)
+            scores = np.where(np.all(falls, axis=1, keepdims=True), own, scores[:, 0])[:, None]
         values = np.full(samples.shape[:2], np.nan)
         try:
             evaluator = ir_measures.DefaultPipeline.evaluator([type(self.measure)(**params)], qrels)
             for sample in range(samples.shape[1]):
+                columns = (a[:, sample].tolist() for a in (samples, scores, lengths))
                 run = {
-                    str(t): dict(zip([names[d] for d in documents[:length]], descending, strict=False))
-                    for t, (documents, length) in enumerate(
-                        zip(samples[:, sample].tolist(), lengths[:, sample].tolist(), strict=True)
-                    )
+                    str(t): dict(zip([names[d] for d in documents[:length]], values_of, strict=False))
+                    for t, (documents, values_of, length) in enumerate(zip(*columns, strict=True))
                     if length
                 }
                 for metric in _metrics(evaluator, run):

@@ -10,16 +10,16 @@ from fairevals.measures.base import HIGHER, LOWER, ExposureMeasure, param, rank_
 from fairevals.typing import Bools, Floats
 
 
-def target_exposure(grades: Floats, present: Bools, attention_weights: Floats) -> Floats:
+def target_exposure(grades: Floats, candidates: Bools, attention_weights: Floats) -> Floats:
     """The exposure ε* of each document when documents of equal grade share equally what their ranks get.
 
-    `grades` and `present` are (…, document); `attention_weights` are those of ranks 1, 2, …, 0 beyond their
-    end, and may have leading axes too. The ideal order is that of all documents by grade, so that those of a
-    grade occupy a block of ranks, and ε* is the block's mean attention; 0 for padding. Unjudged documents
-    are of grade 0 and share what is left. See Diaz et al., CIKM 2020.
+    `grades` and `candidates` are (…, document); `attention_weights` are those of ranks 1, 2, …, 0 beyond their
+    end, and may have leading axes too. The ideal order is that of the candidates by grade, so that those of a
+    grade occupy a block of ranks, and ε* is the block's mean attention; 0 for all other documents, so that a run
+    cannot change the target by what it retrieves. See Diaz et al., CIKM 2020.
 
-    >>> present = np.array([True, True, True, True, False])
-    >>> target_exposure(np.array([0.0, 2.0, 1.0, 1.0, 0.0]), present, np.array([1.0, 0.5, 0.25]))
+    >>> candidates = np.array([True, True, True, True, False])
+    >>> target_exposure(np.array([0.0, 2.0, 1.0, 1.0, 0.0]), candidates, np.array([1.0, 0.5, 0.25]))
     array([0.   , 1.   , 0.375, 0.375, 0.   ])
     """
     documents = grades.shape[-1]
@@ -30,13 +30,13 @@ def target_exposure(grades: Floats, present: Bools, attention_weights: Floats) -
     np.cumsum(weights, axis=-1, out=summed[..., 1:])
     summed = np.broadcast_to(summed, (*grades.shape[:-1], documents + 1))
 
-    order = np.argsort(np.where(present, -grades, np.inf), axis=-1, kind="stable")
-    ideal = np.take_along_axis(np.where(present, grades, -np.inf), order, axis=-1)
+    order = np.argsort(np.where(candidates, -grades, np.inf), axis=-1, kind="stable")
+    ideal = np.take_along_axis(np.where(candidates, grades, -np.inf), order, axis=-1)
     first, last = stretches(ideal)
     block = np.take_along_axis(summed, last + 1, axis=-1) - np.take_along_axis(summed, first, axis=-1)
     target = np.zeros(grades.shape)
     np.put_along_axis(target, order, block / (last + 1 - first), axis=-1)
-    return np.where(present, target, 0.0)
+    return np.where(candidates, target, 0.0)
 
 
 def group_sums(values: Floats, membership: Floats) -> Floats:
@@ -52,8 +52,9 @@ def group_sums(values: Floats, membership: Floats) -> Floats:
 class ExpectedExposureMeasure(ExposureMeasure):
     """What EE_L, EE_D and EE_R share: EE_L = EE_D − 2·EE_R + Σε*².
 
-    Undefined on a topic without documents; with `attr`, where no document has a membership or the attribute
-    does not apply. Documents of which an attribute says nothing are in no group's sum.
+    Exposure is that of all retrieved documents, its target ε* that of the candidates. Undefined on a topic without
+    documents; with `attr`, where no document has a membership or the attribute does not apply. Documents of which an
+    attribute says nothing are in no group's sum.
     """
 
     source = (
@@ -81,11 +82,11 @@ class ExpectedExposureMeasure(ExposureMeasure):
         ranks = min(self.cutoff or exposed.grades.shape[-1], exposed.grades.shape[-1])
         if attention.looks_at_grades:
             # Documents of a block are alike in grade, so that their order in it changes no rank's attention.
-            ideal = -np.sort(np.where(exposed.present, -exposed.grades, np.inf), axis=-1)
+            ideal = -np.sort(np.where(exposed.candidates, -exposed.grades, np.inf), axis=-1)
             weights = attention.weights_given(ideal[..., :ranks])
         else:
             weights = attention.weights(ranks)
-        return target_exposure(exposed.grades, exposed.present, weights)
+        return target_exposure(exposed.grades, exposed.candidates, weights)
 
     def of_exposure(self, exposed: Exposed) -> Floats:
         exposure, target, defined = self._pair(exposed)
@@ -117,8 +118,8 @@ class EEL(ExpectedExposureMeasure):
     name = "EE_L"
     direction = LOWER
     formula = (
-        "Σ(ε − ε*)² over documents or groups, ε* the mean attention of the ranks that a grade's documents "
-        "share in the ideal order"
+        "Σ(ε − ε*)² over documents or groups, ε* the mean attention of the ranks that a grade's candidates "
+        "share in the ideal order, 0 for other documents"
     )
 
     def of_pair(self, exposure: Floats, target: Floats) -> Floats:

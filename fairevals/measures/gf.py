@@ -1,11 +1,11 @@
 """Group fairness along the ranks (GF), and together with relevance in one number (GFR)."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from fairevals.collection import Ranked
+from fairevals.collection import Ranked, View
 from fairevals.errors import UsageError
 from fairevals.measures.base import HIGHER, RankingMeasure, divide, named, param, rank_sum, unit
 from fairevals.measures.divergences import DIVERGENCES, Divergence
@@ -35,8 +35,9 @@ def group_fairness(weights: Floats, membership: Floats, target: Floats, divergen
 
     `weights` (…, rank) are the probabilities w_k to stop at rank k (`err.stop_probabilities`); `membership`
     is (…, rank, group), `target` (…, group). A rank where nobody stops adds nothing. A user who stops before the
-    first document with a membership cannot be judged: with probability u of that, the sum over the other ranks
-    is divided by 1 − u. NaN where users stop but no document has a membership. See Sakai, Kim, Kang, TOIS 2023.
+    first document with a membership cannot be judged: the sum over the other ranks is divided by the probability
+    of all other users (`judged_probability`). NaN where users stop but no document has a membership. See Sakai, Kim,
+    Kang, TOIS 2023.
 
     >>> from fairevals.measures.divergences import normalised_match_distance
     >>> pages = np.array([[2 / 3, 1 / 3, 0, 0], [0.25, 0.25, 0.25, 0.25], [0, 0, 0, 1]])
@@ -57,10 +58,20 @@ def group_fairness(weights: Floats, membership: Floats, target: Floats, divergen
     unknown = np.isnan(terms)
     if not unknown.any():
         return rank_sum(terms)
-    judged = 1 - rank_sum(np.where(unknown, weights, 0.0))
+    judged = judged_probability(weights, membership)
     known = np.broadcast_to(membership.any(axis=(-2, -1)), shape[:-1]) & ~np.isnan(target).any(axis=-1)
     value = divide(rank_sum(np.where(unknown, 0.0, terms)), judged, judged > 0)
     return np.where(known | ~unknown.any(axis=-1), value, np.nan)
+
+
+def judged_probability(weights: Floats, membership: Floats) -> Floats:
+    """The probability of users who do not stop before the first document with a membership: 1 − Σ_k w_k before it.
+
+    >>> float(judged_probability(np.array([0.5, 0.25]), np.array([[0.0, 0.0], [1.0, 0.0]])))
+    0.5
+    """
+    unseen = np.cumsum(membership.any(axis=-1), axis=-1) == 0
+    return 1 - rank_sum(np.where(unseen, weights, 0.0))
 
 
 @dataclass(frozen=True)
@@ -68,8 +79,8 @@ class GF(RankingMeasure):
     """How near the groups at the top are to the target, as a user sees it who stops where ERR's user stops.
 
     0 where nothing relevant is ranked, as for ERR. Under `unmapped = "skip"` users who stop before the first document
-    with a membership are left out. Undefined for a ranking in which no document has a membership, and on a topic to
-    which the attribute does not apply, or without a target.
+    with a membership are left out: of all users of a policy, whichever ranking they see. Undefined where no document
+    with a membership is ever ranked, and on a topic to which the attribute does not apply, or without a target.
     """
 
     name = "GF"
@@ -97,6 +108,12 @@ class GF(RankingMeasure):
         seen = attribute.membership.any(axis=(-2, -1)) | ~ranked.present.any(axis=-1)
         known = attribute.applies & ~np.isnan(attribute.target).any(axis=-1)
         return np.where(known & seen, value, np.nan)
+
+    def weight(self, ranked: Ranked) -> Floats:
+        """The probability of users who can be judged, so that a policy's value is theirs over all its rankings."""
+        ranked = ranked.cut(self.cutoff)
+        weights = stop_probabilities(ranked.grades, ranked.max_grade)
+        return judged_probability(weights, ranked.attribute(self.attr).membership)
 
 
 def weighted_mean(values: Iterable[Floats], weights: Iterable[Floats | float]) -> Floats:
@@ -168,10 +185,13 @@ class GFR(RankingMeasure):
         return (utility, *fairness)
 
     def of_ranking(self, ranked: Ranked) -> Floats:
-        names = sorted(ranked.attributes)  # a sum in another order differs in the last bit
-        weights = [
-            np.where(attribute.applies, attribute.weight, 0.0) for attribute in map(ranked.attribute, names)
-        ]
-        components = self.components({name: ranked.attribute(name).ordinal for name in names})
-        values = (component.of_ranking(ranked) for component in components)
-        return weighted_mean(values, [ranked.utility_weight, *weights])
+        return self.combine([term.of_ranking(ranked) for term in self.terms(ranked)], ranked)
+
+    def terms(self, view: View) -> tuple[RankingMeasure, ...]:
+        # A sum in another order would differ in the last bit.
+        return self.components({name: view.attribute(name).ordinal for name in sorted(view.attributes)})
+
+    def combine(self, values: Sequence[Floats], view: View) -> Floats:
+        attributes = [view.attribute(name) for name in sorted(view.attributes)]
+        weights = [np.where(attribute.applies, attribute.weight, 0.0) for attribute in attributes]
+        return weighted_mean(values, [view.utility_weight, *weights])

@@ -6,7 +6,7 @@ import numpy as np
 
 from fairevals.collection import View
 from fairevals.errors import UsageError
-from fairevals.measures.base import HIGHER, LinearMeasure, attention_param, param, rank_sum, unit
+from fairevals.measures.base import HIGHER, LinearMeasure, attention_param, param, positive, rank_sum, unit
 from fairevals.typing import Floats
 
 HIGHEST_EXPONENT = 500
@@ -80,7 +80,7 @@ class RBP(LinearMeasure):
     rel: float | None = param(
         None,
         "the least grade that counts as relevant",
-        check=lambda rel: rel is None or isinstance(rel, (int, float)),
+        check=lambda rel: rel is None or positive(rel),
     )
 
     @property

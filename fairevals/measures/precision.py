@@ -25,9 +25,7 @@ class P(LinearMeasure):
     missing = 0.0
     attention = "uniform"
 
-    rel: float = param(
-        1, "the least grade that counts as relevant", check=lambda rel: isinstance(rel, (int, float))
-    )
+    rel: float = param(1, "the least grade that counts as relevant, above 0", check=positive)
 
     @property
     def depth(self) -> int:

@@ -66,7 +66,7 @@ class Report:
     def asked_scores(self) -> Scores:
         """The scores of the measures that were asked for."""
         scores, n = self.scores, self.asked
-        comparable = None if scores.comparable is None else scores.comparable[:n]
+        comparable = None if scores.comparable is None else scores.comparable[:, :n]
         cut: Any = {"values": scores.values[:, :n], "se": scores.se[:, :n], "comparable": comparable}
         return replace(scores, measures=scores.measures[:n], **cut)
 

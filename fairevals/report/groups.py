@@ -77,7 +77,7 @@ def run_details(
     for block in opened.blocks():
         width = block.row.shape[1]
         weights = attention.weights(width if cutoff is None else min(width, cutoff))
-        ideal = target_exposure(block.grades, block.present, weights)
+        ideal = target_exposure(block.grades, block.is_candidate, weights)
         exposure = opened.policy.exposure(block, attention, cutoff).value
         here = block.present & (block.retrieved > 0)[:, None]
         exposed.append(np.stack([a[here] for a in (merit(block.grades, MERIT), exposure, ideal)]))

@@ -102,11 +102,11 @@ def _cards(report: Report) -> list[tuple[str, str, str]]:
         if winner is None:
             continue
         entry = board.entries[winner][m]
-        letters = board.groups[m].letters
-        alike = sum(bool(set(text) & set(entry.letters)) for r, text in enumerate(letters) if r != winner)
+        others = [text for r, text in enumerate(board.groups[m].letters) if text and r != winner]
+        alike = sum(bool(set(text) & set(entry.letters)) for text in others)
         verdict = f"; {pluralize(alike, 'other run')} not significantly different"
         verdict = verdict if alike else "; all other runs with letters differ significantly"
-        value = html.format_number(entry.value) + (verdict if entry.letters else "")
+        value = html.format_number(entry.value) + (verdict if entry.letters and others else "")
         cards.append((f"Best by {measures[m]} {measures[m].direction.arrow}", names[winner], value))
     return cards
 

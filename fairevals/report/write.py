@@ -41,7 +41,7 @@ def record(report: Report, drawn: Sequence[Picture]) -> bytes:
     scores, board, task = report.scores, report.board, report.collection.task
     comparisons = full_table(report.comparisons) if report.comparisons is not None else Table((), ())
     others = [r for r in range(len(scores.runs)) if r != report.baseline]
-    settings = ("order", "cutoff", "utility_weight", "candidates", "conventions")
+    settings = ("order", "cutoff", "utility_weight", "candidates", "conventions", "missing")
     content = {
         "format": REPORT.format,
         "title": report.title,

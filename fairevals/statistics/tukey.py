@@ -32,7 +32,7 @@ class Family:
     """The positions of its runs in the scores, in the order of the names."""
     runs: tuple[str, ...]
     outside: tuple[tuple[str, str], ...]
-    """(run, reason): `baseline` or `reference`, or `no value` for a run without any value on the measure."""
+    """(run, reason): `baseline`, `reference`, `incomplete`, or `no value` on the measure."""
 
     def __str__(self) -> str:
         """Such as "Tukey HSD over 2 runs: dense, hybrid; outside: bm25 (baseline), random (reference)"."""
@@ -54,9 +54,9 @@ def tukey_family(
 
     Runs with the status baseline or reference stay outside, as do those named as `baseline` and `references`. The test
     permutes the values of all runs of the family, so a run far below the others (a random order, say) widens the
-    differences that chance explains, and hides differences among the others. Incomplete runs stay outside too where
-    two others are left, because the test uses common topics only. `include` names the baseline of a comparison, which
-    is in the family in any case.
+    differences that chance explains, and hides differences among the others. Incomplete runs stay outside too, because
+    the test uses common topics only. `include` names the baseline of a comparison, which is in the family in any case;
+    it is compared with incomplete runs if there are no others.
     """
     values = scores.values[:, measure]
     statuses = {r: scores.status(r) for r in range(len(values))} | dict.fromkeys(references, "reference")
@@ -66,7 +66,7 @@ def tukey_family(
     reasons |= {r: s for r, s in statuses.items() if s in ("baseline", "reference") and r != include}
     incomplete = np.flatnonzero(scores.incomplete[:, measure]).tolist()
     lacking = [r for r in incomplete if r not in reasons and r != include]
-    if len(values) - len(reasons) - len(lacking) >= 2:
+    if include is None or len(values) - len(reasons) - len(lacking) >= 2:
         reasons |= dict.fromkeys(lacking, "incomplete")
     by_name = sorted(range(len(values)), key=lambda r: scores.runs[r])
     places = tuple(r for r in by_name if r not in reasons)

@@ -178,7 +178,9 @@ def write_results(
                     rows.append(SummaryRow(*facts, str(measure), mean.value, mean.se, mean.undefined))
         if progress:
             progress(number, len(policies))
-    _write_table(path / "summary.csv", SUMMARY_COLUMNS, ((*row[:2], f"{row.lam:g}", *row[3:]) for row in rows))
+    _write_table(
+        path / "summary.csv", SUMMARY_COLUMNS, ((*row[:2], f"{row.lam:g}", *row[3:]) for row in rows)
+    )
     return rows
 
 
