@@ -96,3 +96,7 @@ def unknown(what: str, name: str, known: Iterable[str]) -> UsageError:
 
 class InputWarning(UserWarning):
     """Something in the input that was corrected; commands print it on standard error."""
+
+
+class RemarkWarning(InputWarning):
+    """What a reader of scores should know, such as missing topics or an incomplete run."""

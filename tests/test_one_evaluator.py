@@ -15,7 +15,7 @@ import pytest
 
 import fairevals as fe
 from fairevals.cli.main import main
-from fairevals.errors import InputError, UsageError
+from fairevals.errors import InputError, RemarkWarning, UsageError
 from fairevals.evaluation import Plan, load_collection, score
 from fairevals.evaluation.leaderboard import leaderboard, ranking_of_runs
 from fairevals.io.task import Task
@@ -57,6 +57,51 @@ class TestSilence:
         assert table.marked == {(0, 1)}
         assert str(table.rows[1][1]).endswith("†")
         assert any("silent: incomplete for D_group" in note for note in scores.notes)
+
+    def test_python_is_told_as_well(self):
+        with pytest.warns(RemarkWarning, match="silent: incomplete for D_group"):
+            fe.evaluate({"full": FULL, "silent": SILENT}, QRELS, ["D_group(attr='G')"], groups={"G": GROUPS})
+
+    @pytest.mark.parametrize(
+        ("measure", "options"),
+        [
+            ("rND(attr='G',protected='x',step=2)", {}),
+            ("AWRF(attr='H')", {}),
+            ("M1(attr='G')", {"conventions": "trec_eval"}),
+            ("nDCG", {"conventions": "trec_eval", "missing": "skip"}),
+            ("DP(attr='G',protected='x')", {"candidates": "retrieved"}),
+        ],
+    )
+    def test_silence_loses_where_the_judged_documents_alone_have_no_value(self, measure, options):
+        """t1 has nothing relevant, one judged document, and that one has no group in H; the run knows more."""
+        qrels = {"t1": {"a": 0}, "t2": {"a": 1, "b": 1, "c": 0, "d": 0}}
+        groups = {"G": attribute(), "H": fe.Attribute.of("H", {"b": "x", "c": "y"}, unmapped="skip")}
+        collection = load_collection(Task(**options), qrels, groups)
+        honest, silent = run_of({"t1": "abcd", "t2": "bacd"}), run_of({"t2": "abcd"})
+        runs = fe.collection.inputs.list_runs({"honest": honest, "silent": silent})
+        scores = score(runs, collection, Plan.of(collection, [measure]))
+        assert not np.isnan(scores.values[0, 0, 0])
+        assert scores.incomplete.tolist() == [[False], [True]]
+        assert leaderboard(scores).marked == {(0, 1)}
+
+    def test_ranking_what_has_no_group_first_loses(self):
+        """GF@1 is undefined where a document without group is first, as it is for the judged ones by grade."""
+        qrels = {"t1": {"u": 2, "a": 1}, "t2": {"a": 2, "b": 1}}
+        groups = {"G": fe.Attribute.of("G", {"a": "x", "b": "y"}, unmapped="skip")}
+        collection = load_collection(None, qrels, groups)
+        runs = {"honest": {"t1": "au", "t2": "ba"}, "dodging": {"t1": "ua", "t2": "ab"}}
+        listed = fe.collection.inputs.list_runs({name: run_of(run) for name, run in runs.items()})
+        scores = score(listed, collection, Plan.of(collection, ["GF(attr='G')@1", "GFR@1"]))
+        assert scores.incomplete.tolist() == [[False, False], [True, True]]
+
+    def test_a_run_that_could_have_a_value_is_complete_beside_one_that_leaves_the_topic_out(self):
+        """Nobody who ranks documents of t2 has a value there; the silent run's 0 is no value."""
+        qrels = {"t1": {"a": 2, "b": 1}, "t2": {"u": 2, "a": 1}}
+        groups = {"G": fe.Attribute.of("G", {"a": "x", "b": "y"}, unmapped="skip")}
+        collection = load_collection(None, qrels, groups)
+        runs = {"honest": run_of({"t1": "ab", "t2": "u"}), "silent": run_of({"t1": "ab"})}
+        listed = fe.collection.inputs.list_runs(runs)
+        assert not score(listed, collection, Plan.of(collection, ["GF(attr='G')"])).incomplete[0].any()
 
     def test_utility_of_a_missing_topic_is_zero_and_complete(self):
         scores = scores_of({"full": FULL, "silent": SILENT}, ["nDCG", "D_group(attr='G')"])
@@ -152,6 +197,19 @@ class TestCheating:
 
 
 class TestPadding:
+    def test_padding_does_not_move_the_target_of_groups(self):
+        """A hundred unjudged documents of group x below the cutoff: the ranks that count are the same."""
+        groups = {"r": "x", "n": "y"} | {f"u{i}": "x" for i in range(101)}
+        plain, padded = ({"t": {"r": 1.0} | {f"u{i}": -float(i) for i in range(n)}} for n in (1, 101))
+        measures = ["EE_L(attr='G')@2", "EE_R(attr='G')@2", "EE_L@2"]
+        tables = [
+            fe.evaluate(run, {"t": {"r": 1, "n": 0}}, measures, groups={"G": groups})
+            for run in (plain, padded)
+        ]
+        assert tables[0].value.tolist() == tables[1].value.tolist()
+        second = 1 / math.log2(3)  # ε is 1 for r and second for u0; ε* is 1 for r and second for n
+        assert tables[0].value.tolist() == pytest.approx([2 * second**2, 1 + second, 2 * second**2])
+
     MEASURES = ("D_group(attr='G')@1", "DP(attr='G',protected='y')@2", "EUR(attr='G',protected='y')@2",
                 "RUR(attr='G',protected='y')@2", "D_cross@2")  # fmt: skip
 

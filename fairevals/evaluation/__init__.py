@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from fairevals.collection.collection import Collection, load_collection
 from fairevals.collection.inputs import list_runs
-from fairevals.errors import UsageError
+from fairevals.errors import RemarkWarning, UsageError
 from fairevals.evaluation.pieces import SharingExecutor, score, score_piece
 from fairevals.evaluation.plan import Plan, load, open_run, with_components
 from fairevals.evaluation.scores import Scores
@@ -40,7 +41,8 @@ def evaluate(
     `groups` is {attribute: …}, see `fairevals.Attribute.of`. A `task` gives defaults for all but the runs.
 
     The rows with topic `all` are means over the topics on which the measure is defined; an undefined value is
-    NaN. `se` is the standard error from sampling rankings, NaN where the value is exact.
+    NaN. `se` is the standard error from sampling rankings, NaN where the value is exact. Remarks, such as missing
+    topics or an incomplete run, are warnings (`RemarkWarning`).
 
     >>> run = {"q1": {"a": 2.0, "b": 1.0}}
     >>> evaluate(run, {"q1": {"b": 1}}, ["nDCG@10", "RR"])
@@ -56,5 +58,7 @@ def evaluate(
         spec = replace(spec, kind=policy)
     given: dict[str, Any] = {"samples": samples, "seed": seed, "temperature": temperature}
     spec = replace(spec, **{key: value for key, value in given.items() if value is not None})
-    plan = Plan.of(collection, measures, spec)
-    return score(list_runs(runs), collection, plan, jobs=jobs).frame(per_topic)
+    scores = score(list_runs(runs), collection, Plan.of(collection, measures, spec), jobs=jobs)
+    for note in scores.notes:
+        warnings.warn(RemarkWarning(note), stacklevel=2)
+    return scores.frame(per_topic)
