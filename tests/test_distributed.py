@@ -412,7 +412,11 @@ def test_a_worker_is_killed_while_it_works(cluster, folder, monkeypatch):
         def kill_at_work(done, of):
             if done >= 2 and not busy:
                 assert of > 5
-                busy.extend(client.processing(workers=[address])[address])
+                for _ in range(40):  # between two pieces it may have nothing to do
+                    busy.extend(client.processing(workers=[address])[address])
+                    if busy:
+                        break
+                    time.sleep(0.005)
                 if busy:
                     victim.send_signal(signal.SIGKILL)
                     victim.wait(10)

@@ -11,6 +11,7 @@ import itertools
 import math
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import fairevals as fe
@@ -373,6 +374,12 @@ def test_exposure_refuses_several_rankings_of_a_topic(files, capsys):
     assert code == 0
     rows = [row for row in csv.DictReader(io.StringIO(out)) if row["topic"] == "t1"]
     assert len({row["doc"] for row in rows}) == len(rows)
+
+
+@pytest.mark.parametrize("run", [{}, {"t1": {}}, {"r": pd.DataFrame(columns=["topic", "doc", "score"])}])
+def test_an_empty_run_is_an_error_in_python_too(run):
+    with pytest.raises(UsageError, match="has no documents"):
+        fe.evaluate(run, QRELS, ["nDCG"])
 
 
 @pytest.mark.parametrize("command", ["score", "exposure", "compare"])

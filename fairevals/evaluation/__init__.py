@@ -9,8 +9,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from fairevals.collection.collection import Collection, load_collection
-from fairevals.collection.inputs import list_runs
-from fairevals.errors import RemarkWarning, UsageError
+from fairevals.collection.inputs import Named, is_frame, list_runs
+from fairevals.errors import RemarkWarning, UsageError, escape
 from fairevals.evaluation.pieces import SharingExecutor, score, score_piece
 from fairevals.evaluation.plan import Plan, load, open_run, with_components
 from fairevals.evaluation.scores import Scores
@@ -58,7 +58,11 @@ def evaluate(
         spec = replace(spec, kind=policy)
     given: dict[str, Any] = {"samples": samples, "seed": seed, "temperature": temperature}
     spec = replace(spec, **{key: value for key, value in given.items() if value is not None})
-    scores = score(list_runs(runs), collection, Plan.of(collection, measures, spec), jobs=jobs)
+    listed = list_runs(runs)
+    for run in listed:
+        if isinstance(run, Named) and is_frame(run.run) and run.run.empty:
+            raise UsageError(f"the run {escape(run.name)!r} has no documents")
+    scores = score(listed, collection, Plan.of(collection, measures, spec), jobs=jobs)
     for note in scores.notes:
         warnings.warn(RemarkWarning(note), stacklevel=2)
     return scores.frame(per_topic)

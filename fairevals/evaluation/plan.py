@@ -162,12 +162,9 @@ def require_judged_topic(source: str, topics: Sequence[str], qrels: Qrels) -> No
     """Raise unless one of the topics is judged: `001` in a run against `1` in the qrels is the usual cause."""
     if not topics or any(topic in qrels.number for topic in topics):
         return  # readers refuse an empty file themselves
-    known = f" {escape(qrels.topics[0])!r}" if qrels.topics else " (none)"
-    raise InputError(
-        Place(source),
-        f"no topic that is judged (such as {escape(topics[0])!r})",
-        f"topics of {escape(qrels.source, 300)}, such as{known}",
-    )
+    ours = f"no topic that is judged (such as {escape(topics[0])!r})"
+    known = repr(escape(qrels.topics[0])) if qrels.topics else "(none)"
+    raise InputError(Place(source), ours, f"topics of {escape(qrels.source, 300)}, such as {known}")
 
 
 def make_policy(spec: PolicySpec, run: Run) -> Policy:
