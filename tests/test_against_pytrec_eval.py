@@ -99,6 +99,25 @@ def test_exponential_gain(run, qrels, cutoff):
         assert ours[topic, name] == pytest.approx(expected, abs=1e-12, nan_ok=True)
 
 
+WEIGHTS = {"rbp(0.6)": lambda k: 0.6 ** (k - 1), "trecfair": lambda k: 1 / math.log2(max(k, 2))}
+
+
+@settings(max_examples=40)
+@pytest.mark.parametrize("attention", WEIGHTS)
+@given(run=runs, qrels=judgements, cutoff=st.sampled_from([1, 3, 10]))
+def test_any_attention_discounts_the_ideal_too(attention, run, qrels, cutoff):
+    name = f"nDCG(attention={attention!r})@{cutoff}"
+    ours = values(run, qrels, [name])
+    for topic, judged in qrels.items():
+        scored = run.get(topic, {})
+        order = sorted(scored, key=lambda doc: (scored[doc], doc.encode()), reverse=True)
+        lists = [judged.get(doc, 0) for doc in order], sorted(judged.values(), reverse=True)
+        weigh = WEIGHTS[attention]
+        dcg, ideal = (sum(max(g, 0) * weigh(k) for k, g in enumerate(grades[:cutoff], 1)) for grades in lists)
+        expected = dcg / ideal if ideal else math.nan
+        assert ours[topic, name] == pytest.approx(expected, abs=1e-12, nan_ok=True)
+
+
 def test_text_after_the_tag_is_ignored_with_the_conventions_of_trec_eval_only(tmp_path):
     (tmp_path / "a.run").write_text("1 Q0 a 1 2.0 tag and more\n1 Q0 b 2 1.0 tag\n")
     table = fe.evaluate(tmp_path / "a.run", {"1": {"b": 1}}, ["RR"], task=Task(conventions="trec_eval"))

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from fairevals.errors import UsageError
 from fairevals.measures.base import LOWER, MERITS, merit
-from fairevals.measures.disparity import DGroup, DInd, group_disparity, individual_disparity
+from fairevals.measures.disparity import DCross, DGroup, DInd, group_disparity, individual_disparity
 
 
 def slow_individual(exposure, merits):
@@ -56,7 +56,27 @@ def test_group_disparity_is_the_loop_over_groups(topic, name, pairs):
     assert close(value(DGroup(attr="A", merit=name, pairs=pairs), topic), expected)
 
 
-@pytest.mark.parametrize("measure", [DInd(), DGroup(attr="A"), DGroup(attr="A", pairs="max")])
+@given(topics, st.sampled_from(sorted(MERITS)), st.integers(0, 4095))
+def test_cross_disparity_is_the_loop_over_pairs(topic, name, left_out):
+    n = topic.grades.shape[1]
+    kept = [d for d in range(n) if not left_out >> d & 1]
+    v, m = topic.exposure[0], merit(topic.grades[0], name)
+    squares = [(v[i] * m[j] - v[j] * m[i]) ** 2 for i, j in permutations(kept, 2)]
+    expected = np.mean(squares) if squares and any(v[i] > 0 for i in kept) else np.nan
+    topic = replace(topic, candidates=np.isin(np.arange(n), kept)[None])
+    assert close(value(DCross(merit=name), topic), expected)
+
+
+@pytest.mark.parametrize(("exposure", "expected"), [([1.0, 0.25], 0.75), ([0.25, 1.0], 0.0)])
+def test_of_groups_of_equal_merit_only_the_first_can_have_too_much(exposure, expected):
+    topic = replace(one_topic(1, 2, 2), grades=np.ones((1, 2)), exposure=np.array([exposure]))
+    view = replace(topic.attribute("A"), membership=np.eye(2)[None])
+    topic = replace(topic, attributes={"A": view})
+    assert value(DGroup(attr="A", ties="first"), topic) == expected
+    assert value(DGroup(attr="A"), topic) == 0.75
+
+
+@pytest.mark.parametrize("measure", [DInd(), DCross(), DGroup(attr="A"), DGroup(attr="A", pairs="max")])
 def test_batches_and_padding_change_nothing(measure):
     check_batching(measure)
 

@@ -13,12 +13,16 @@ import pytest
 from fairevals.cli import predict, train
 from fairevals.cli.main import COMMANDS, main, make_parser
 from fairevals.errors import InputError, InputWarning, UsageError
+from fairevals.measures import INDEX, measure_class
 from fairevals.report.training import learning_figure
 from fairevals.training import (
     Dataset,
     Settings,
     Standardiser,
     TrainedPolicy,
+    evaluate_policy,
+    groups_from_file,
+    load_dataset,
     make_model,
     sweep,
     write_results,
@@ -370,6 +374,34 @@ def test_train_and_score_give_the_same_numbers_bit_for_bit(graded, capsys, metho
             task = ("--task", out / f"{split}.toml", "-q")
             assert scored(capsys, *task, run, *(() if not ending else how[:2])) == expected
             assert (expected["ERR"][1] != "") == (kind == "pl")
+
+
+@pytest.mark.filterwarnings("ignore:.*have no group")
+@pytest.mark.parametrize("method", ["fair-pg-rank", "lp"])
+def test_every_measure_has_the_same_value_at_both_doors(graded, capsys, method):
+    """Not only those of the summary; on splits whose largest grades differ, under all readings of a policy."""
+    given, names = {"attr": "group", "protected": "a", "step": 2}, []
+    for measure in map(measure_class, INDEX):
+        wanted = {f.name: given[f.name] for f in measure.parameters() if f.name in given}
+        names.append(str(measure(**wanted, cutoff=6)))
+    splits = ("train", "test")
+    loaded = groups_from_file([load_dataset(graded / f"{s}.letor") for s in splits], graded / "groups.csv")
+    data = dict(zip(splits, loaded, strict=True))
+    (policy,) = sweep(method, data["train"], lambdas=[1.0], epochs=2)
+    for split in data:
+        write_results(graded / split, [policy], {split: data[split]}, samples=50)
+        assert data[split].max_grade == {"train": 4, "test": 2}[split]
+        run, task = graded / split / policy.name / f"{split}.run", graded / split / f"{split}.toml"
+        for kind in ("samples",) if method == "lp" else ("pl", "ranking"):
+            here = evaluate_policy(policy, data[split], names, greedy=kind == "ranking", samples=50)
+            means = {str(m): here.mean(0, i) for i, m in enumerate(here.measures)}
+            asked = [word for name in names for word in ("-m", name)]
+            there = scored(capsys, "--task", task, run, "--policy", kind, *asked)
+            assert there == {
+                n: ("" if np.isnan(m.value) else repr(m.value), "" if np.isnan(m.se) else repr(m.se))
+                for n, m in means.items()
+            }
+            assert sum(m.topics > 0 for m in means.values()) >= len(INDEX) - 1  # nothing is unjudged
 
 
 @pytest.mark.filterwarnings("ignore:.*have no group")

@@ -18,7 +18,9 @@ from fairevals.training import (
     Objective,
     PolicyGradient,
     Settings,
+    evaluate_policy,
     make_model,
+    sweep,
     train_policy,
 )
 from fairevals.training.data import Batch
@@ -31,7 +33,12 @@ from fairevals.training.losses import (
     log_probability_with_gradient,
 )
 from fairevals.training.models import MODELS
-from fairevals.training.objectives import entropy_with_gradient, parse_utility, total_reward
+from fairevals.training.objectives import (
+    WeightedMeasure,
+    entropy_with_gradient,
+    parse_utility,
+    total_reward,
+)
 
 NDCG = "nDCG(dcg='exp-log2')"
 LINEAR = [NDCG, "nDCG", f"{NDCG}@2", "P@3", "RBP(p=0.7)", "0.5*nDCG@3+0.25*RBP"]
@@ -637,3 +644,28 @@ def test_rewards_against_hand_computed_values():
 def test_wrong_utilities(text):
     with pytest.raises(UsageError):
         parse_utility(text)
+
+
+@pytest.mark.parametrize(
+    "measure", ["AWRF(attr='group')", "RBP(p=0.7)", "ERR@3", "EE_L(attr='group')", "P@2"]
+)
+def test_the_objective_of_a_policy_is_its_evaluation(measure):
+    """On data whose largest grade is 5, with three groups: training sees the targets and grades that scoring sees."""
+    rng = np.random.default_rng(4)
+    sizes = [6, 4, 7]
+    data = Dataset.of(
+        [rng.normal(size=(n, 2)) for n in sizes],
+        [rng.integers(0, 6, n) for n in sizes],
+        [np.arange(n) % 3 for n in sizes],
+    )
+    assert data.max_grade == 5
+    (policy,) = sweep("pg-rank", data, epochs=1, lr=0.5)
+    batch = data.batch(range(len(data)))
+    scores = batch.masked(policy.model.scores(policy.standardiser(batch.features)))
+    part = WeightedMeasure(1.0, parse_measure(measure))
+    objective = Objective((part,), 0.0, parse_measure("D_ind"), 0.0)
+    sign = 1.0 if part.measure.direction.word == "higher" else -1.0
+    evaluated = evaluate_policy(policy, data, [measure], samples=20_000)
+    tolerance = 0.0 if np.isnan(evaluated.se).all() else 4 * float(np.nanmax(evaluated.se))
+    values = sign * objective.value(scores, batch, samples=20_000)
+    np.testing.assert_allclose(values, evaluated.values[0, 0], atol=1.5 * tolerance + 1e-5)

@@ -232,7 +232,7 @@ def test_sweep_in_processes_is_the_same():
         {"utility": "D_ind"},
         {"disparity": "D_group"},
         {"disparity": "nope"},
-        {"hybrid": 0.5},
+        {"reward_weight": 1.5},
         {"unknown": 1},
         {"standardise": 1},
         {"epochs": True},
