@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -43,9 +42,8 @@ def positive_number(text: str) -> float:
 
 def add_collection(parser: Any) -> None:
     """--task and --qrels."""
-    parser.add_argument(
-        "--task", metavar="T.toml", help="task file: qrels, attributes, measures, conventions"
-    )
+    text = "task file: qrels, attributes, measures, conventions"
+    parser.add_argument("--task", metavar="T.toml", help=text)
     text = "qrels file, repeated to join several; overrides the task's"
     parser.add_argument("--qrels", action="append", metavar="Q", help=text)
 
@@ -125,9 +123,8 @@ def collection_of(args: argparse.Namespace) -> Collection:
 
 def policy_of(args: argparse.Namespace, collection: Collection) -> PolicySpec:
     """The task's policy, with the options that were given."""
-    given = {"kind": args.policy, "samples": args.samples, "seed": args.seed, "temperature": args.temperature}
-    changes = {key: value for key, value in given.items() if value is not None}
-    return replace(collection.task.policy, **changes)
+    given = {"samples": args.samples, "seed": args.seed, "temperature": args.temperature}
+    return collection.task.policy.updated(kind=args.policy, **given)
 
 
 def plan_of(args: argparse.Namespace) -> tuple[Collection, Plan]:

@@ -24,9 +24,8 @@ PLACES = 4
 def configure(parser: argparse.ArgumentParser) -> None:
     from fairevals.training.settings import METHODS, Settings
 
-    parser.add_argument(
-        "method", metavar="METHOD", choices=METHODS, help="; ".join(f"{m}: {w}" for m, w in METHODS.items())
-    )
+    text = "; ".join(f"{method}: {meaning}" for method, meaning in METHODS.items())
+    parser.add_argument("method", metavar="METHOD", choices=METHODS, help=text)
     data = parser.add_argument_group("data (LETOR / SVMlight: grade qid:ID 1:0.5 … # doc)")
     data.add_argument("--train", required=True, metavar="F", help="training data")
     text = "validation data: training stops early and returns the best model"

@@ -267,10 +267,9 @@ def _block(
     for name in requirements.attributes:
         attribute = collection.attributes[name]
         membership = np.zeros((*shape, len(attribute.spec.groups)))
-        concerned = attribute.applies[rows.topic[here]]
-        membership[topic[concerned], column[concerned]] = attribute.memberships(
-            rows.topic[here][concerned], docs.take(concerned)
-        )
+        concerned = np.flatnonzero(attribute.applies[rows.topic[here]])
+        known = attribute.memberships(rows.topic[here][concerned], docs.take(concerned))
+        membership[topic[concerned], column[concerned]] = known
         views[name] = AttributeView(
             groups=attribute.spec.groups,
             ordinal=attribute.spec.kind == "ordinal",

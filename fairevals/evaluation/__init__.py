@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import warnings
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from fairevals.collection.collection import Collection, load_collection
@@ -53,11 +52,8 @@ def evaluate(
     if jobs < 1:
         raise UsageError(f"jobs is {jobs}; expected at least 1")
     collection = load_collection(task, qrels, groups)
-    spec = policy if isinstance(policy, PolicySpec) else collection.task.policy
-    if isinstance(policy, str):
-        spec = replace(spec, kind=policy)
-    given: dict[str, Any] = {"samples": samples, "seed": seed, "temperature": temperature}
-    spec = replace(spec, **{key: value for key, value in given.items() if value is not None})
+    spec = policy if isinstance(policy, PolicySpec) else collection.task.policy.updated(kind=policy)
+    spec = spec.updated(samples=samples, seed=seed, temperature=temperature)
     listed = list_runs(runs)
     for run in listed:
         if isinstance(run, Named) and is_frame(run.run) and run.run.empty:

@@ -159,9 +159,8 @@ def _group_columns(block: Block, name: str, exposure: Exposure, query: ExposureQ
         without = np.stack([group_sums(each, view.membership) for each in exposure.left_out])
         se = np.asarray(jackknife(sums, without).se)
     there: Bools = view.applies[:, None] & (block.retrieved > 0)[:, None]
-    mean_merit = group_means(
-        merit(block.grades, query.merit), block.exposed(exposure.value).candidate_membership(name)
-    )
+    candidates = view.membership * block.is_candidate[..., None]
+    mean_merit = group_means(merit(block.grades, query.merit), candidates)
     total = rank_sum(sums)[:, None]
     share = divide(sums, total, total > 0)
     return tuple(np.where(there, a, np.nan) for a in (sums, se, share, view.target, mean_merit))

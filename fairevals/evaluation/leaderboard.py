@@ -3,6 +3,8 @@
 import math
 from collections.abc import Sequence
 
+import numpy as np
+
 from fairevals.evaluation.scores import ALL, Scores
 from fairevals.io.out import Cell, Table, number
 
@@ -14,18 +16,15 @@ def long_table(scores: Scores, per_topic: bool) -> Table:
 
 def json_table(scores: Scores, per_topic: bool) -> Table:
     """The same, with how many topics a mean is over, how many are undefined, and whether the run is incomplete."""
-    means = {
-        (run, str(measure)): (scores.mean(r, m), bool(scores.incomplete[r, m]))
-        for r, run in enumerate(scores.runs)
-        for m, measure in enumerate(scores.measures)
-    }
-    rows: list[tuple[Cell, ...]] = []
-    for run, topic, measure, value, se in scores.rows(per_topic):
-        mean, incomplete = means[run, measure]
-        counts = (mean.topics, mean.undefined, incomplete) if topic == ALL else (None, None, None)
-        rows.append((run, topic, measure, value, se, *counts))
-    heads = ("run", "topic", "measure", "value", "se", "topics", "undefined", "incomplete")
-    return Table(heads, tuple(rows))
+    long, rows = long_table(scores, per_topic), []
+    cells = ((scores.mean(*at), bool(scores.incomplete[at])) for at in np.ndindex(scores.incomplete.shape))
+    for row in long.rows:  # by run and measure, the mean last
+        counts: tuple[Cell, ...] = (None, None, None)
+        if row[1] == ALL:
+            mean, incomplete = next(cells)
+            counts = (mean.topics, mean.undefined, incomplete)
+        rows.append((*row, *counts))
+    return Table((*long.columns, "topics", "undefined", "incomplete"), tuple(rows))
 
 
 def _span(numbers: Sequence[int]) -> str:

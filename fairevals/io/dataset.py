@@ -5,6 +5,7 @@ import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from functools import partial
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -153,9 +154,8 @@ def read_part(part: Part, options: RunOptions, tag: str = "") -> RunColumns:
     builder = RunBuilder(options.order, options.depth)
     for _, topic, sample, docs, scores in _chunks(part, options.samples):
         builder.add(topic, sample, docs, scores)
-    return builder.finish(
-        part.name, tag or part.tag, lambda: raise_repeated_row(_chunks(part, options.samples))
-    )
+    again = partial(_chunks, part, options.samples)
+    return builder.finish(part.name, tag or part.tag, lambda: raise_repeated_row(again()))
 
 
 def read_parquet(source: Source, tag: str, options: RunOptions) -> RunColumns:
@@ -172,9 +172,8 @@ def _chunks(part: Part, samples: bool) -> Iterator[Rows]:
     """The rows of a part, one row group at a time. Columns are read as needed."""
     for fragment in part.files:
         with _opened(fragment) as file:
-            sampled = samples and (
-                fragment.constant("sample") is not None or "sample" in file.schema_arrow.names
-            )
+            names_here = [*file.schema_arrow.names, *(key for key, _ in fragment.constants)]
+            sampled = samples and "sample" in names_here
             line = 2  # as in any table, the header would be line 1
             for group in range(file.num_row_groups):
                 lines = range(line, line + file.metadata.row_group(group).num_rows)

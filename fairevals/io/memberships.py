@@ -106,9 +106,8 @@ def read_memberships(spec: AttributeSpec) -> MembershipColumns:
     explains, unless the file is a long table without weights.
     """
     if spec.memberships is None:
-        raise InputError(
-            spec.place, f"attribute {escape(spec.name)} without memberships", 'memberships = "FILE"'
-        )
+        found = f"attribute {escape(spec.name)} without memberships"
+        raise InputError(spec.place, found, 'memberships = "FILE"')
     source = Source.of(spec.memberships)
     if not is_long(source):
         return _read_ntcir(source, spec.groups)

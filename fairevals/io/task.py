@@ -5,11 +5,11 @@ import re
 import sys
 import tomllib
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from functools import partial
 from pathlib import Path
-from typing import Any, TypeGuard
+from typing import Any, Self, TypeGuard
 
 from fairevals.errors import InputError, Place, UsageError, escape, names, unknown
 from fairevals.io.streams import Source
@@ -85,6 +85,10 @@ class PolicySpec:
             raise UsageError(f"temperature is {self.temperature}; expected a number above 0")
         if self.seed < 0:
             raise UsageError(f"seed is {self.seed}; expected at least 0")
+
+    def updated(self, **given: Any) -> Self:
+        """The same with the values that are given, that is, not None."""
+        return replace(self, **{key: value for key, value in given.items() if value is not None})
 
 
 @dataclass(frozen=True)

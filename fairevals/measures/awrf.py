@@ -64,9 +64,8 @@ class AWRF(ExposureMeasure):
 
     def of_exposure(self, exposed: Exposed) -> Floats:
         attribute = exposed.attribute(self.attr)
-        value = attention_weighted_rank_fairness(
-            exposed.exposure, attribute.membership, attribute.target, self.base
-        )
+        target, base = attribute.target, self.base
+        value = attention_weighted_rank_fairness(exposed.exposure, attribute.membership, target, base)
         return np.where(attribute.applies, value, np.nan)
 
     def gradient(self, exposed: Exposed) -> Floats:

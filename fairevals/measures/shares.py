@@ -58,9 +58,8 @@ class IAA(ExposureMeasure):
         share = shares_of_sum(exposed.exposure)
         sign = np.sign(share - shares_of_sum(merit(exposed.grades, self.merit)))
         slope = sign - rank_sum(sign * share)[..., None]
-        return divide(
-            slope, rank_sum(exposed.exposure)[..., None], ~np.isnan(slope) & exposed.present, otherwise=0.0
-        )
+        total, defined = rank_sum(exposed.exposure)[..., None], ~np.isnan(slope) & exposed.present
+        return divide(slope, total, defined, otherwise=0.0)
 
 
 @dataclass(frozen=True)

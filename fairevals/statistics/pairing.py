@@ -102,10 +102,9 @@ def spread_of(values: Floats, errors: Floats) -> Spread:
     """
     n = values.size
     total = float(np.std(values, ddof=1)) / math.sqrt(n) if n > 1 else math.nan
-    exact = not n or np.isnan(errors).all()
-    return Spread(
-        total, math.nan if exact else math.sqrt(math.fsum((np.nan_to_num(errors) ** 2).ravel())) / n
-    )
+    if not n or np.isnan(errors).all():
+        return Spread(total, math.nan)
+    return Spread(total, math.sqrt(math.fsum((np.nan_to_num(errors) ** 2).ravel())) / n)
 
 
 @dataclass(frozen=True)

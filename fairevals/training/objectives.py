@@ -22,9 +22,9 @@ from fairevals.policy.plackett_luce import PlackettLuce
 from fairevals.training.data import Batch
 from fairevals.typing import Floats, Ints
 
-UTILITY = "nDCG(dcg='exp-log2')"
+DEFAULT_UTILITY = "nDCG(dcg='exp-log2')"
 """The utility of Singh & Joachims 2019: gain 2^g − 1 over the whole list."""
-DISPARITY = "D_group(attr='group')"
+DEFAULT_DISPARITY = "D_group(attr='group')"
 
 Differentiable: TypeAlias = LinearMeasure | ExposureMeasure
 """A measure that is a function of exposure and has a gradient with respect to it."""
@@ -145,7 +145,11 @@ class Objective:
 
     @classmethod
     def of(
-        cls, utility: str = UTILITY, lam: float = 0.0, disparity: str = DISPARITY, entropy: float = 0.0
+        cls,
+        utility: str = DEFAULT_UTILITY,
+        lam: float = 0.0,
+        disparity: str = DEFAULT_DISPARITY,
+        entropy: float = 0.0,
     ) -> Objective:
         """An objective from the names of its measures."""
         return cls(parse_utility(utility), lam, parse_measure(disparity), entropy)

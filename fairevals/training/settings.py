@@ -14,7 +14,7 @@ from fairevals.measures.disparity import DGroup
 from fairevals.training.data import ATTRIBUTE, Dataset
 from fairevals.training.estimators import ESTIMATORS
 from fairevals.training.models import MODELS
-from fairevals.training.objectives import DISPARITY, UTILITY, Objective, parse_utility
+from fairevals.training.objectives import DEFAULT_DISPARITY, DEFAULT_UTILITY, Objective, parse_utility
 
 METHODS: Mapping[str, str] = {
     "pg-rank": "policy gradient for utility (Singh & Joachims 2019)",
@@ -64,8 +64,10 @@ class Settings:
     seed: int = _setting(0, "seed of all random numbers", 0)
     model: str = _setting("linear", "scoring model", choices=MODELS)
     estimator: str = _setting("exact", "gradient estimator", choices=ESTIMATORS)
-    utility: str = _setting(UTILITY, "utility to maximise: a measure, or a sum such as 0.5*AP+0.5*RR")
-    disparity: str = _setting(DISPARITY, "measure whose cost is minimised; the attribute is named group")
+    utility: str = _setting(DEFAULT_UTILITY, "utility to maximise: a measure, or a sum such as 0.5*AP+0.5*RR")
+    disparity: str = _setting(
+        DEFAULT_DISPARITY, "measure whose cost is minimised; the attribute is named group"
+    )
     entropy: float = _setting(0.0, "weight γ of the entropy of softmax(scores)", 0)
     samples: int = _setting(10, "rankings drawn per topic and step", 1, 10**6)
     epochs: int = _setting(20, "passes over the training data", 0, 10**7)
@@ -140,7 +142,7 @@ class Settings:
         disparity = parse_measure(self.disparity)
         if isinstance(disparity, DGroup) and disparity == DGroup(attr=ATTRIBUTE, merit=disparity.merit):
             return disparity
-        raise UsageError(f"lp minimises {DISPARITY} with any merit, not {disparity}")
+        raise UsageError(f"lp minimises {DEFAULT_DISPARITY} with any merit, not {disparity}")
 
     def prepared(self, data: Dataset) -> Dataset:
         """The data as the model sees them before standardisation."""
