@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from fairevals.ecosystem.hook import offer_measures
 
-__version__ = "0.1.0"
+__version__ = "0.2.0.dev0"
 
 if TYPE_CHECKING:
     from fairevals.collection.groups import Attribute
