@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -135,22 +135,22 @@ def plan_of(args: argparse.Namespace) -> tuple[Collection, Plan]:
     return collection, Plan.of(collection, args.measures, policy_of(args, collection))
 
 
-def emit(text: str, output: str | None) -> None:
-    """Print a result, or write it to a file."""
+def emit(texts: Iterable[str], output: str | None) -> None:
+    """Print the texts of a result one after the other, or write them to a file."""
     if output is None or output == "-":
-        sys.stdout.write(text)
+        sys.stdout.writelines(texts)
         return
     from fairevals.io.streams import written
 
     with written(Path(output)) as file:
-        file.write(text)
+        file.writelines(texts)
 
 
 def emit_table(table: Table, args: argparse.Namespace) -> None:
     """Print a table as --format, -o and -p ask."""
     from fairevals.io.out import render
 
-    emit(render(table, args.format, args.places), args.output)
+    emit([render(table, args.format, args.places)], args.output)
 
 
 def log(*lines: str) -> None:

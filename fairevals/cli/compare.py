@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import math
+from functools import partial
 from os.path import realpath
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -34,18 +35,24 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     from fairevals.evaluation import score
-    from fairevals.statistics.compare import compare
+    from fairevals.io.out import render
+    from fairevals.statistics.compare import compare, description, full_table, remarks
 
     check_tests(args)
     collection, plan = common.plan_of(args)
-    runs, place = with_baseline(args.runs, args.baseline)
+    runs, baseline = with_baseline(args.runs, args.baseline)
     scores = score(runs, collection, plan, jobs=args.jobs, progress=common.progress("scoring"))
     common.log(*scores.notes)
     if len(scores.runs) < 2:
         raise UsageError("nothing to compare: give at least one run besides the baseline")
-    baseline = args.baseline if place is None else place
     comparisons = compare(scores, baseline, test=args.test, correction=args.correct, seed=plan.policy.seed)
-    common.emit(format_comparisons(comparisons, args.format, args.places), args.output)
+    if args.format not in ("table", "latex"):
+        common.emit_table(full_table(comparisons), args)
+        return 0
+    table = summary_table(comparisons, 4 if args.places is None else args.places)
+    prefix, mark = ("% ", "bold:") if args.format == "latex" else ("", "*")
+    notes = [f"{prefix}{line}\n" for line in (description(comparisons, mark), *remarks(comparisons))]
+    common.emit([render(table, args.format, args.places), *notes], args.output)
     return 0
 
 
@@ -55,33 +62,20 @@ def check_tests(args: argparse.Namespace) -> None:
         raise UsageError("--test tukey corrects for all pairs of runs by itself: omit --correct")
 
 
-def with_baseline(runs: list[str], baseline: str) -> tuple[list[str], int | None]:
-    """The files to score, and the position of the baseline among them (None if it is a tag).
+def with_baseline(runs: list[str], baseline: str) -> tuple[list[str], int | str]:
+    """The files to score, and the position of the baseline among them (as given if it is a tag).
 
     A file that is not among the runs is added.
 
     >>> with_baseline(["a.run", "b.run"], "b.run"), with_baseline(["a.run"], "bm25")
-    ((['a.run', 'b.run'], 1), (['a.run'], None))
+    ((['a.run', 'b.run'], 1), (['a.run'], 'bm25'))
     """
     places = [number for number, file in enumerate(runs) if realpath(file) == realpath(baseline)]
     if places:
         return runs, places[0]
     if baseline == "-" or Path(baseline).is_file():
         return [baseline, *runs], 0
-    return runs, None
-
-
-def format_comparisons(comparisons: Comparisons, style: str, places: int | None) -> str:
-    """The comparisons as text: a full table for programs; a summary with notes for people (comments in LaTeX)."""
-    from fairevals.io.out import render
-    from fairevals.statistics.compare import description, full_table, remarks
-
-    if style not in ("table", "latex"):
-        return render(full_table(comparisons), style, places)
-    table = render(summary_table(comparisons, 4 if places is None else places), style, places)
-    prefix, mark = ("% ", "bold:") if style == "latex" else ("", "*")
-    notes = [description(comparisons, mark), *remarks(comparisons)]
-    return table + "".join(f"{prefix}{line}\n" for line in notes)
+    return runs, baseline
 
 
 def summary_table(comparisons: Comparisons, places: int = 4) -> Table:
@@ -90,7 +84,9 @@ def summary_table(comparisons: Comparisons, places: int = 4) -> Table:
     The mean of the baseline is over all its topics, everything else over the topics common to the run and the baseline.
     """
     from fairevals.io.out import Table
+    from fairevals.report.html import format_number, format_p
 
+    signed = partial(format_number, sign="+", minus="-")
     scores, b = comparisons.scores, comparisons.scores.runs.index(comparisons.baseline)
     correction = {"holm": ["p Holm"], "bh": ["p BH"]}.get(comparisons.correction, [])
     level = f"{100 * (1 - comparisons.alpha):g} % interval"
@@ -108,37 +104,16 @@ def summary_table(comparisons: Comparisons, places: int = 4) -> Table:
         for row in comparisons.of(str(measure)):
             if row.significant:
                 marked.add((len(rows), 5 + len(correction)))
-            low, high = _signed(row.low, places), _signed(row.high, places)
+            interval = f"[{signed(row.low, places)}, {signed(row.high, places)}]"
             flags = {"incomplete": row.run in row.incomplete, "not tested": bool(row.untested)}
             remarks = [row.statement, *(text for text, holds in flags.items() if holds)]
             rows.append(
                 (
-                    *("", row.run, row.mean, _signed(row.difference, places)),
-                    f"[{low}, {high}]" if low and high else None,
-                    *(_p_value(p, places) for p in (row.p, row.corrected)[: 1 + len(correction)]),
-                    *(_signed(row.effect, min(places, 2)), f"{row.wins}/{row.ties}/{row.losses}"),
+                    *("", row.run, row.mean, signed(row.difference, places)),
+                    None if math.isnan(row.low) else interval,
+                    *(format_p(p, places) for p in (row.p, row.corrected)[: 1 + len(correction)]),
+                    *(signed(row.effect, min(places, 2)), f"{row.wins}/{row.ties}/{row.losses}"),
                     *(len(row.topics), ", ".join(filter(None, remarks))),
                 )
             )
     return Table(columns, tuple(rows), frozenset(marked))
-
-
-def _signed(value: float, places: int) -> Cell:
-    """A number with its sign; without one if it is 0 as printed.
-
-    >>> _signed(0.25, 2), _signed(-0.25, 2), _signed(-0.0001, 2), _signed(float("nan"), 2)
-    ('+0.25', '-0.25', '0.00', None)
-    """
-    if math.isnan(value):
-        return None
-    text = f"{value:+.{places}f}"
-    return text if float(text) else text[1:]
-
-
-def _p_value(p: float, places: int) -> Cell:
-    """A p-value; never printed as 0.
-
-    >>> _p_value(0.00001, 4), _p_value(0.25, 4)
-    ('<0.0001', 0.25)
-    """
-    return f"<{10.0**-places:.{places}f}" if p < 10.0**-places else p

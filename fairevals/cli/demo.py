@@ -45,7 +45,7 @@ def run(args: argparse.Namespace) -> int:
     show, files = common.progress("scoring"), [str(path) for path in runs]
     report = gather(files, collection, Plan.of(collection), baseline=baseline, progress=show)
     written = write_report(report, out, force=True)  # checked above, before the sample was extracted
-    common.emit(render(leaderboard.leaderboard(report.asked_scores()), "table"), None)
+    common.emit([render(leaderboard.leaderboard(report.asked_scores()), "table")], None)
     common.log(*report.scores.notes)
     rest = ", ".join(str(out / name) for name in ("scores.csv", "report.json", "figures/"))
     given = f"--task {task} {data / 'runs'}/*.run"

@@ -1,8 +1,9 @@
 """`fairevals exposure`."""
 
 import argparse
-from dataclasses import astuple
+from dataclasses import astuple, fields
 from pathlib import Path
+from typing import Any
 
 from fairevals.cli import common
 
@@ -30,7 +31,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     from fairevals.errors import UsageError, escape
-    from fairevals.evaluation.exposures import ExposureQuery, document_exposures, group_exposures
+    from fairevals.evaluation import exposures
     from fairevals.io.out import Table
 
     collection = common.collection_of(args)
@@ -38,32 +39,24 @@ def run(args: argparse.Namespace) -> int:
     if unknown:
         raise UsageError(f"--topic {escape(unknown[0])}: the qrels have no such topic")
     policy = common.policy_of(args, collection)
-    query = ExposureQuery(policy, args.attention, args.cutoff, args.method, args.merit)
-    attention, name = str(query.model), Path(args.run_file).name
-    topics = set(args.topic) or set(collection.qrels.number)
-    figure = None
+    query = exposures.ExposureQuery(policy, args.attention, args.cutoff, args.method, args.merit)
+    rows: list[Any]
     if args.by == "doc":
-        docs = [row for row in document_exposures(args.run_file, collection, query) if row.topic in topics]
-        table = Table(("topic", "doc", "exposure", "se", "merit", "target"), tuple(map(astuple, docs)))
-        if args.figure:
-            from fairevals.report.figures import exposure_against_merit
-
-            figure = exposure_against_merit(docs, name, attention)
+        kind: Any = exposures.DocumentRow
+        rows = list(exposures.document_exposures(args.run_file, collection, query))
     else:
-        if not args.topic:
-            topics.add("all")
-        rows = group_exposures(args.run_file, collection, query, tuple(args.attr))
-        groups = [row for row in rows if row.topic in topics]
-        columns = ("topic", "attribute", "group", "exposure", "se", "share", "target", "merit")
-        table = Table(columns, tuple(map(astuple, groups)))
-        if args.figure:
-            from fairevals.report.figures import group_share_against_target
+        kind = exposures.GroupRow
+        rows = list(exposures.group_exposures(args.run_file, collection, query, tuple(args.attr)))
+    rows = [row for row in rows if not args.topic or row.topic in args.topic]
+    common.emit_table(Table(tuple(f.name for f in fields(kind)), tuple(map(astuple, rows))), args)
+    if args.figure:
+        from fairevals.report import figures, style
 
-            figure = group_share_against_target(groups, name)
-    common.emit_table(table, args)
-    if figure is not None:
-        from fairevals.report.style import save
-
-        save(figure, Path(args.figure))
+        title = Path(args.run_file).name
+        if args.by == "doc":
+            figure = figures.exposure_against_merit(rows, title, str(query.model))
+        else:
+            figure = figures.group_share_against_target(rows, title)
+        style.save(figure, Path(args.figure))
         common.log(f"wrote {escape(args.figure, 200)}")
     return 0

@@ -19,6 +19,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     from collections import Counter
+    from itertools import pairwise
 
     from fairevals.collection.qrels import in_order
     from fairevals.collection.run import read_run
@@ -28,14 +29,13 @@ def run(args: argparse.Namespace) -> int:
     for number, path in enumerate(args.runs, 1):
         ranked = read_run(path, order=args.order, samples=args.policy == "samples", depth=args.depth)
         documents: set[tuple[str, str]] = set()
-        for i, (topic, _) in enumerate(ranked.lists):
-            start = int(ranked.offsets[i])
-            last = min(start + args.depth, int(ranked.offsets[i + 1]))
-            documents.update((topic, doc) for doc in ranked.docs.take(slice(start, last)).texts())
+        for (topic, _), (start, end) in zip(ranked.lists, pairwise(ranked.offsets.tolist()), strict=True):
+            first = slice(start, min(start + args.depth, end))
+            documents.update((topic, doc) for doc in ranked.docs.take(first).texts())
         counts.update(documents)
         if show:
             show(number, len(args.runs))
     place = {topic: i for i, topic in enumerate(in_order({topic for topic, _ in counts}))}
     lines = sorted(counts.items(), key=lambda item: (place[item[0][0]], item[0][1].encode()))
-    common.emit("".join(f"{topic} {doc} {count}\n" for (topic, doc), count in lines), args.output)
+    common.emit((f"{topic} {doc} {count}\n" for (topic, doc), count in lines), args.output)
     return 0

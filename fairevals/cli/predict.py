@@ -2,7 +2,7 @@
 
 import argparse
 
-from fairevals.cli.common import whole
+from fairevals.cli.common import emit, whole
 
 SUMMARY = "Apply a trained policy to data: a run of log-weights, or sampled rankings."
 EXAMPLE = "  fairevals predict policies/fair-pg-rank-lambda1-seed0 --data new.letor.gz -o new.run"
@@ -22,14 +22,10 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    import sys
     import warnings
-    from contextlib import nullcontext
-    from pathlib import Path
 
     from fairevals.cli.train import with_groups
     from fairevals.errors import InputWarning, UsageError, escape
-    from fairevals.io.streams import written
     from fairevals.training import load_dataset, load_policy, make_run
     from fairevals.training.outputs import run_lines
 
@@ -44,7 +40,5 @@ def run(args: argparse.Namespace) -> int:
     if tag.split() != [tag]:
         raise UsageError(f"the tag {escape(tag)!r} contains blanks")
     samples = args.samples or (100 if policy.is_mixture else None)
-    lines = run_lines(make_run(policy, data, tag, samples))
-    with nullcontext(sys.stdout) if args.output == "-" else written(Path(args.output)) as file:
-        file.writelines(lines)
+    emit(run_lines(make_run(policy, data, tag, samples)), args.output)
     return 0

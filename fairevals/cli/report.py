@@ -37,14 +37,14 @@ def run(args: argparse.Namespace) -> int:
     REPORT.check(folder, force=args.force)  # before the work
     check_tests(args)
     collection, plan = common.plan_of(args)
-    runs, place = args.runs, None
+    runs, baseline = args.runs, None
     if args.baseline is not None:
-        runs, place = with_baseline(runs, args.baseline)
+        runs, baseline = with_baseline(runs, args.baseline)
     report = gather(
         runs,
         collection,
         plan,
-        baseline=args.baseline if place is None else place,
+        baseline=baseline,
         references=args.references,
         test=args.test,
         correction=args.correct,

@@ -158,14 +158,13 @@ def _table(rows: list[SummaryRow], split: str) -> str:
 
     by_cell = {(row.policy, row.measure): row for row in rows if row.split == split}
     policies, measures = (list(dict.fromkeys(names)) for names in zip(*by_cell, strict=True))
-    directions = [parse_measure(measure).direction for measure in measures]
+    header, columns = [f"policy ({split})"], [policies]
     marked: set[tuple[int, int]] = set()
-    for column, (measure, direction) in enumerate(zip(measures, directions, strict=True), 1):
-        best = best_of([float(direction.cost(by_cell[policy, measure].value)) for policy in policies], PLACES)
-        marked |= {(place, column) for place, is_best in enumerate(best) if is_best}
-    header = (f"{measure} {direction.arrow}" for measure, direction in zip(measures, directions, strict=True))
-    cells = tuple(
-        (policy, *(with_se(row.value, row.se, PLACES) for row in (by_cell[policy, m] for m in measures)))
-        for policy in policies
-    )
-    return render(Table((f"policy ({split})", *header), cells, frozenset(marked)), "table", PLACES)
+    for measure in measures:
+        direction, cells = parse_measure(measure).direction, [by_cell[policy, measure] for policy in policies]
+        best = best_of([float(direction.cost(row.value)) for row in cells], PLACES)
+        marked |= {(place, len(columns)) for place, is_best in enumerate(best) if is_best}
+        header.append(f"{measure} {direction.arrow}")
+        columns.append([with_se(row.value, row.se, PLACES) for row in cells])
+    table = Table(tuple(header), tuple(zip(*columns, strict=True)), frozenset(marked))
+    return render(table, "table", PLACES)

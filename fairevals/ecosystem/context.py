@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
@@ -11,11 +11,11 @@ from typing import Any
 
 from fairevals.collection.groups import Attribute
 from fairevals.collection.inputs import load_qrels
-from fairevals.errors import UsageError
-from fairevals.evaluation import Collection
+from fairevals.evaluation import Collection, load_collection
 from fairevals.io.task import Task, read_task
 
-_current: ContextVar[TaskContext | None] = ContextVar("fairevals.task", default=None)
+current_context: ContextVar[TaskContext | None] = ContextVar("fairevals.task", default=None)
+"""The task in force; None outside of `with fairevals.task(…)`."""
 
 
 @dataclass(frozen=True)
@@ -32,25 +32,8 @@ class TaskContext:
 
         The task's default cutoff and order do not apply: a measure's name has its cutoff, rankings are by score.
         """
-        judged = load_qrels(qrels)
-        top = self.task.max_grade
-        if top is not None and judged.max_grade > top:
-            problem = f"the task's max_grade is {top:g}, but the qrels have a grade {judged.max_grade:g}"
-            raise UsageError(problem)
-        task = replace(self.task, qrels=(), max_grade=top, cutoff=None, order="score")
-        return Collection(task, judged, {**self.groups, **self.loaded})
-
-    def load_attributes(self, collection: Collection, names: Iterable[str]) -> Collection:
-        """The collection with these attributes loaded."""
-        with_attributes = collection.with_attributes(names)
-        for name, attribute in with_attributes.attributes.items():
-            self.loaded.setdefault(name, attribute)
-        return with_attributes
-
-
-def current_context() -> TaskContext | None:
-    """The task in force; None outside of `with fairevals.task(…)`."""
-    return _current.get()
+        task = replace(self.task, qrels=(), cutoff=None, order="score")
+        return load_collection(task, qrels, {**self.groups, **self.loaded})
 
 
 @contextmanager
@@ -80,10 +63,9 @@ def task(
     if given.max_grade is None and given.qrels:
         # A batch of topics without the largest grade must score as it does among all topics.
         given = replace(given, max_grade=load_qrels(given.qrels).max_grade)
-    if policy is not None:
-        given = replace(given, policy=replace(given.policy, kind=policy))
-    token = _current.set(TaskContext(given, dict(groups or {})))
+    given = replace(given, policy=given.policy.updated(kind=policy))
+    token = current_context.set(TaskContext(given, dict(groups or {})))
     try:
         yield
     finally:
-        _current.reset(token)
+        current_context.reset(token)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import warnings
 from collections.abc import Sequence
 from importlib import import_module
 from types import ModuleType
@@ -56,7 +57,5 @@ def _register(module: ModuleType) -> None:
         # The provider registers itself when it is imported; it may be what is importing ir-measures right now.
         import_module("fairevals.ecosystem.provider")
     except Exception as error:  # importing another library must not fail because of this one
-        import warnings
-
         version = getattr(module, "__version__", "?")
         warnings.warn(f"fairevals could not add its measures to ir-measures {version}: {error}", stacklevel=2)

@@ -3,7 +3,7 @@
 # ir-measures declares itself typed, but only half of it is.
 # mypy: disallow-untyped-calls=False
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import MISSING
 from math import fsum, isnan
 from typing import Any
@@ -105,20 +105,21 @@ class NativeEvaluator(their_providers.Evaluator):
     """Scores runs with the given measures and qrels, and the attributes of the task in force."""
 
     def __init__(self, measures: Iterable[Any], qrels: Any) -> None:
-        context = current_context() or TaskContext()
+        context = current_context.get() or TaskContext()
         collection = context.collection(_columns(qrels, "relevance"))
         # Two spellings may be one measure, such as GFR and GFR(util='ERR').
         self._natives = {theirs: native_measure(theirs) for theirs in measures}
         super().__init__(list(self._natives), set(collection.qrels.topics))
         for measure in self._natives.values():
-            if current_context() is None and measure.attributes != "none":
+            if current_context.get() is None and measure.attributes != "none":
                 raise UsageError(
                     f"{measure} needs groups: compute it inside `with fairevals.task('task.toml'):`, "
                     "or with fairevals.task(groups={'ATTRIBUTE': …})"
                 )
         self._plan = Plan.of(collection, self._natives.values()) if collection.qrels.topics else None
         names = self._plan.requirements.attributes if self._plan else ()
-        self._collection = context.load_attributes(collection, names)
+        self._collection = collection.with_attributes(names)
+        context.loaded.update(self._collection.attributes)
 
     def calc_aggregate(self, run: Any) -> dict[Any, float]:
         means: dict[Any, float] = self.calc(run).aggregated
@@ -153,18 +154,16 @@ def _columns(data: Any, value: str) -> Any:
 
 
 class NativeProvider(their_providers.Provider):
-    """Computes the measures in `names`, under the task in force (`fairevals.task`)."""
+    """Computes the given measures, under the task in force (`fairevals.task`)."""
 
     NAME = PROVIDER_NAME
 
-    def __init__(self, names: Mapping[str, Any]) -> None:
+    def __init__(self, measures: Iterable[Any]) -> None:
         super().__init__()
-        self._names = names
-        self.SUPPORTED_MEASURES = list(names.values())
+        self.SUPPORTED_MEASURES = list(measures)
 
     def supports(self, measure: Any) -> bool:
-        measure.validate_params()
-        if measure.NAME not in self._names:
+        if not super().supports(measure):
             return False
         return set(measure.params) <= {"cutoff", *(f.name for f in measure_class(measure.NAME).parameters())}
 
@@ -186,10 +185,10 @@ def register() -> None:
     for name, measure in ours.items():
         their_measures.register(measure)
         setattr(ir_measures, name, measure)
-    by_name = NativeProvider(everything)
+    by_name = NativeProvider(everything.values())
     their_providers.register(by_name)
     setattr(ir_measures, PROVIDER_NAME, by_name)
-    ir_measures.DefaultPipeline.providers.append(NativeProvider(ours))
+    ir_measures.DefaultPipeline.providers.append(NativeProvider(ours.values()))
 
 
 register()

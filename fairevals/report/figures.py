@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from itertools import cycle, islice
 from typing import Any
 
 import numpy as np
@@ -107,8 +108,7 @@ def gains_figure(paired: Paired, run: str, baseline: str) -> Figure:
         axes = figure.add_subplot()
         for members, style, name in ((gains > 0, 0, "better"), (gains < 0, 1, "worse")):
             look: Any = {"color": COLOURS[style], "hatch": HATCHES[style], "edgecolor": "white"}
-            look["linewidth"] = 0.3
-            axes.bar(np.flatnonzero(members), gains[members], 0.8, label=name, **look)
+            axes.bar(np.flatnonzero(members), gains[members], 0.8, label=name, linewidth=0.3, **look)
         axes.axhline(0, color="#000000", linewidth=0.8)
         if gains.size:
             axes.axhline(float(gains.mean()), color="#000000", linestyle=":", linewidth=1.2, label="mean")
@@ -133,7 +133,7 @@ def heat_map(correlations: RankCorrelations, names: Sequence[str]) -> Figure:
         look: Any = {"cmap": scale.with_extremes(bad="#bbbbbb"), "vmin": -1, "vmax": 1, "edgecolors": "white"}
         mesh = axes.pcolormesh(range(count), range(count), np.ma.masked_invalid(tau), **look)
         for (a, b), value in np.ndenumerate(tau):
-            text = "–" if np.isnan(value) else f"{value:.2f}".replace("-0.00", "0.00")
+            text = "–" if np.isnan(value) else f"{value:z.2f}"
             # Not the ink of the scheme: the cell keeps its colour in the dark scheme.
             ink = "#fdfdfd" if abs(np.nan_to_num(value)) > 0.6 else "#161616"
             axes.text(b, a, text, ha="center", va="center", fontsize=8, color=ink)
@@ -142,8 +142,7 @@ def heat_map(correlations: RankCorrelations, names: Sequence[str]) -> Figure:
         axes.invert_yaxis()
         axes.grid(visible=False)
         axes.tick_params(length=0)
-        for spine in axes.spines.values():
-            spine.set_visible(False)
+        axes.spines[:].set_visible(False)
         figure.colorbar(mesh, ax=axes, shrink=0.8).set_label("Kendall's τ")
     return figure
 
@@ -153,16 +152,14 @@ def ranks_figure(distributions: Sequence[Distribution]) -> Figure:
     with _panels(len(distributions), 2.6, 2.9, sharey=True) as (figure, all_axes):
         for axes, distribution in zip(all_axes, distributions, strict=True):
             ranks = np.arange(1, distribution.achieved.shape[0] + 1)
-            below, target_below = np.zeros(ranks.size), 0.0
             width = 0.1 * ranks.size
             place = ranks[-1] + 2 * width
-            for g, group in enumerate(distribution.groups):
-                look: Any = {"facecolor": COLOURS[g % len(COLOURS)], "hatch": HATCHES[g % len(HATCHES)]}
-                look |= {"alpha": 0.75, "edgecolor": "white", "linewidth": 0.3}
-                above = below + distribution.achieved[:, g]
-                axes.fill_between(ranks, below, above, label=str(escape(group, 24)), **look)
-                axes.bar(place, distribution.target[g], width, target_below, **look)
-                below, target_below = above, target_below + float(distribution.target[g])
+            names = [str(escape(group, 24)) for group in distribution.groups]
+            colours, hatches = (list(islice(cycle(each), len(names))) for each in (COLOURS, HATCHES))
+            look: Any = {"hatch": hatches, "alpha": 0.75, "edgecolor": "white", "linewidth": 0.3}
+            axes.stackplot(ranks, distribution.achieved.T, labels=names, colors=colours, **look)
+            below = np.cumsum(distribution.target) - distribution.target
+            axes.bar(place, distribution.target, width, below, color=colours, **look)
             ticks = [1, *[k for k in (5, 10, 20, 50, 100) if 1 < k <= ranks[-1]]]
             axes.set_xticks([*ticks, place], [*map(str, ticks), "target"])
             axes.set(ylim=(0, 1), xlim=(1, ranks[-1] + 3 * width), xlabel="first k ranks")
@@ -201,9 +198,8 @@ def exposure_against_merit(rows: Sequence[DocumentRow], title: str = "", attenti
     The line has the slope Σ exposure / Σ merit: a document below it has less than its share. Vertical bars are 95 %
     intervals where the exposure was sampled.
     """
-    merit, exposure, se = (
-        np.array([getattr(row, name) for row in rows]) for name in ("merit", "exposure", "se")
-    )
+    columns = np.array([(row.merit, row.exposure, row.se) for row in rows])
+    merit, exposure, se = columns.reshape(-1, 3).T
     with new_figure(6.4, 4.4) as figure:
         axes = figure.add_subplot()
         # There are few grades: spread the points a little, always in the same way, to keep them apart.

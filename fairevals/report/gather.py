@@ -102,12 +102,10 @@ def tipping(gains: Floats) -> int | None:
     total = math.fsum(gains)
     if not gains.size or total == 0:
         return None
-    rest, count = abs(total), 0
-    for gain in sorted((gains * math.copysign(1.0, total)).tolist(), reverse=True):
-        if rest <= 1e-12 * abs(total) or gain <= 0:
-            break
-        rest, count = rest - gain, count + 1
-    return count
+    helpful = np.sort(np.abs(gains[np.sign(gains) == np.sign(total)]))[::-1]
+    # What is left of the sum of gains before each of these topics is removed.
+    left = np.subtract.accumulate([abs(total), *helpful])[:-1]
+    return int((left > 1e-12 * abs(total)).sum())
 
 
 def gather(

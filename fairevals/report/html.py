@@ -42,25 +42,30 @@ def _hash(text: str) -> str:
     return "'sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode("ascii") + "'"
 
 
-def format_number(value: float | None, places: int = DECIMALS, sign: str = "-") -> str:
+def format_number(value: float | None, places: int = DECIMALS, sign: str = "-", minus: str = "−") -> str:
     """A number with a typographic minus sign (and a plus sign if `sign` is "+"); a dash where it is undefined.
+
+    A number that is printed as 0 has no sign. `minus` is the minus sign, for output that needs another one.
 
     >>> format_number(-0.25, 2), format_number(float("nan")), format_number(-0.00001), format_number(0.25, 2, "+")
     ('−0.25', '–', '0.0000', '+0.25')
+    >>> format_number(-0.25, 2, "+", minus="-"), format_number(0.0001, 2, "+")
+    ('-0.25', '0.00')
     """
     if value is None or math.isnan(value):
         return "–"
     text = f"{value:{sign}.{places}f}"
-    return text.replace("-", "−") if float(text) else text.strip("+-")
+    return text.replace("-", minus) if float(text) else text.strip("+-")
 
 
-def format_p(p: float) -> str:
+def format_p(p: float, places: int = 3) -> str:
     """A p-value, never printed as 0.
 
-    >>> format_p(0.00001), format_p(0.0312), format_p(float("nan"))
-    ('<0.001', '0.031', '–')
+    >>> format_p(0.00001), format_p(0.0312), format_p(float("nan")), format_p(0.00001, 4)
+    ('<0.001', '0.031', '–', '<0.0001')
     """
-    return "<0.001" if p < 0.001 else format_number(p, 3)
+    least = 10.0**-places
+    return f"<{least:.{places}f}" if p < least else format_number(p, places)
 
 
 def breakable(name: str) -> Markup:

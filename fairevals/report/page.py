@@ -81,9 +81,8 @@ def page(report: Report, pictures: Sequence[Picture]) -> bytes:
 
 def interval_bars(board: Board, measure: int) -> Floats:
     """(runs, 3): where value, low and high of each run are drawn in a box of width 100; NaN where undefined."""
-    value = board.column(measure, "value")
-    ends = [board.column(measure, field) for field in ("low", "high")]
-    numbers = np.stack([value, *(np.where(np.isnan(end), value, end) for end in ends)], axis=1)
+    numbers = np.stack([board.column(measure, field) for field in ("value", "low", "high")], axis=1)
+    numbers = np.where(np.isnan(numbers), numbers[:, :1], numbers)
     known = numbers[~np.isnan(numbers)]
     start, width = (known.min(), np.ptp(known) or 1.0) if known.size else (0.0, 1.0)
     places: Floats = 2 + 96 * (numbers - start) / width

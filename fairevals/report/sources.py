@@ -31,7 +31,7 @@ def file_info(role: str, path: Any) -> FileInfo:
     """Size and hash of a file as it is on disk, compressed or not, or of a run that is a folder of parquet files."""
     if not isinstance(path, (str, os.PathLike)):
         return FileInfo(role, "(not a file)", None, None)
-    if os.fspath(path) == "-" or reads_once(path):
+    if reads_once(path):
         return FileInfo(role, "(standard input or a pipe)", None, None)
     place, dataset = Path(path), is_dataset(path)
     parts = [Path(fragment.path) for fragment in open_dataset(path).files] if dataset else [place]

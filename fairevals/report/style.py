@@ -109,9 +109,8 @@ def save(figure: Figure, path: Path) -> None:
     kind = path.suffix.lower().removeprefix(".")
     if kind not in ("svg", "png", "pdf"):
         raise UsageError(f"{escape(str(path))}: a figure is written as .svg, .png or .pdf")
-    data = figure_bytes(figure, kind)
     with written_bytes(path) as file:
-        file.write(data)
+        file.write(figure_bytes(figure, kind))
 
 
 _SCHEMES = (

@@ -1,6 +1,7 @@
 """Trained policies: their summaries as training wrote them, the effect of λ, and learning curves."""
 
 import math
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,10 +10,10 @@ from typing import Any
 import numpy as np
 from matplotlib.figure import Figure
 
-from fairevals.errors import FairevalsError, InputError, Place, escape
+from fairevals.errors import InputError, Place, escape
 from fairevals.io.streams import Source
 from fairevals.io.tables import table
-from fairevals.measures.base import HIGHER, Direction, split_name
+from fairevals.measures.base import HIGHER, Direction
 from fairevals.measures.index import INDEX, measure_class
 from fairevals.report.figures import place_labels
 from fairevals.report.style import band, figure_legend, labels, look, new_figure
@@ -32,10 +33,7 @@ def is_greedy(method: str) -> bool:
 
 def direction_of(measure: str) -> Direction:
     """A measure's direction by its name alone (in a summary D_group has no attribute)."""
-    try:
-        name = split_name(measure)[0]
-    except FairevalsError:
-        return HIGHER
+    name = re.split(r"[(@]", measure)[0]
     return measure_class(name).direction if name in INDEX else HIGHER
 
 
@@ -222,10 +220,8 @@ def learning_figure(policies: Sequence[TrainedPolicy]) -> Figure | None:
                 curve, lam = np.array(policy.curve, dtype=np.float64), policy.settings.lam
                 curve = curve[~np.isnan(curve[:, column])]  # NaN for None too
                 chosen: Any = np.flatnonzero(curve[:, 3])[-1:].tolist() if column == 2 else []
-                line: Any = {
-                    "label": f"{labels([policy.settings.method])[0]}, λ = {lam:g}",
-                    "markevery": chosen,
-                }
-                axes.plot(curve[:, 0], curve[:, column], **line, **look(lambdas.index(lam)))
+                line = look(lambdas.index(lam)) | {"markevery": chosen}
+                label = f"{labels([policy.settings.method])[0]}, λ = {lam:g}"
+                axes.plot(curve[:, 0], curve[:, column], label=label, **line)
         figure_legend(figure)
     return figure
