@@ -161,12 +161,7 @@ class Ids:
         else:
             words = np.stack([self._word(number) for number in range(columns)], axis=1).astype("<u8")
             keys = np.ascontiguousarray(words).view(f"S{8 * columns}").ravel()
-        order = np.argsort(keys, kind="stable")
-        steps = np.zeros(len(self), dtype=np.int64)
-        steps[1:] = keys[order[1:]] != keys[order[:-1]]
-        places = np.empty(len(self), dtype=np.int64)
-        places[order] = np.cumsum(steps)
-        return places
+        return np.unique(keys, return_inverse=True)[1]
 
 
 def numbered(column: Ids, known: dict[str, int]) -> Ints:
