@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
+from typing import Any
 
 import numpy as np
 
@@ -164,17 +165,22 @@ class Ids:
         return np.unique(keys, return_inverse=True)[1]
 
 
-def numbered(column: Ids, known: dict[str, int]) -> Ints:
+def numbered(column: Ids, known: dict[Any, int], second: Ids | None = None) -> Ints:
     """The number of each id in `known`; new ids are added to it with the next numbers.
 
-    Equal ids are mostly neighbours, so only the first of each stretch becomes a string.
+    With a `second` column, pairs of ids are numbered. Equal ids are mostly neighbours, so only the first of each
+    stretch becomes a string.
 
     >>> known = {"R1": 0}
     >>> numbered(Ids.of(["R2", "R2", "R1"]), known), known
     (array([1, 1, 0]), {'R1': 0, 'R2': 1})
     """
-    starts = np.flatnonzero(~column.repeats())
-    numbers = [known.setdefault(text, len(known)) for text in column.take(starts).texts()]
+    same = column.repeats() if second is None else column.repeats() & second.repeats()
+    starts = np.flatnonzero(~same)
+    names: Iterable[Any] = column.take(starts).texts()
+    if second is not None:
+        names = zip(names, second.take(starts).texts(), strict=True)
+    numbers = [known.setdefault(name, len(known)) for name in names]
     return np.repeat(np.array(numbers, dtype=np.int64), np.diff(starts, append=len(column)))
 
 

@@ -16,7 +16,7 @@ import numpy as np
 from fairevals.errors import InputError, Place, UsageError, escape, names
 from fairevals.ids import PAD_FRONT, Ids, numbered, padded_buffer
 from fairevals.io.runs import Rows, RunBuilder, RunColumns, RunOptions, finite_scores, raise_repeated_row
-from fairevals.io.streams import Limits, Source, too_large
+from fairevals.io.streams import Limits, Source, reading, too_large
 
 PART_ROWS = 1 << 18
 """The approximate number of rows of a part."""
@@ -195,19 +195,10 @@ def _chunks(part: Part, samples: bool) -> Iterator[Rows]:
 @contextmanager
 def _opened(fragment: Fragment, *, unpacked: bool = False) -> Iterator[Any]:
     """The file, after a check of its columns and size. Every error in reading it becomes an `InputError`."""
-    try:
-        with fragment.open() as file:
-            _check_columns(fragment, file)
-            _check_size(fragment, file, unpacked)
-            yield file
-    except (InputError, UsageError, MemoryError):
-        raise
-    except Exception as error:  # pyarrow and pandas raise many kinds for a broken file
-        reason = escape(str(error).strip().split("\n")[0], 120)
-        found = f"not a readable table ({reason})"
-        if isinstance(error, OSError) and error.strerror:
-            found = f"cannot be read ({error.strerror})"
-        raise InputError(Place(fragment.path), found) from None
+    with reading(fragment.path, "not a readable table", 120), fragment.open() as file:
+        _check_columns(fragment, file)
+        _check_size(fragment, file, unpacked)
+        yield file
 
 
 def _check_columns(fragment: Fragment, file: Any) -> None:
