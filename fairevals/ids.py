@@ -18,8 +18,8 @@ import numpy as np
 
 from fairevals.typing import Array, Bools, Bytes, Ints, Words
 
-PAD_FRONT, PAD_BACK = 16, 8
-"""Spare bytes at the ends of every buffer, so that words can be loaded without checking the borders."""
+_PADDING = bytes(8)
+"""Spare bytes at the end of every buffer, so that words can be loaded without checking the border."""
 
 _LONG = 512
 """Longer ids (in bytes) are rare and are handled one by one, so that they do not slow down all others."""
@@ -32,7 +32,7 @@ _HALF = np.uint64(32)
 
 def padded_buffer(data: bytes) -> Bytes:
     """The bytes as an array with the spare bytes that `Ids` and number parsing need."""
-    return np.frombuffer(b"\0" * PAD_FRONT + data + b"\0" * PAD_BACK, dtype=np.uint8)
+    return np.frombuffer(data + _PADDING, dtype=np.uint8)
 
 
 def words_at(buffer: Bytes, position: Ints) -> Words:
@@ -71,7 +71,7 @@ class Ids:
 
     @classmethod
     def _in_a_row(cls, data: bytes, length: Ints) -> Ids:
-        return cls(padded_buffer(data), PAD_FRONT + np.cumsum(length) - length, length)
+        return cls(padded_buffer(data), np.cumsum(length) - length, length)
 
     @classmethod
     def concatenate(cls, columns: Sequence[Ids]) -> Ids:

@@ -195,9 +195,7 @@ def run_from_frame(
     sampled = options.samples and "sample" in frame.columns
     sample = identifiers(frame, "sample", name, lines) if sampled else None
     builder = RunBuilder(options.order, options.depth)
-    if len(docs):
-        builder.add(topic, sample, docs, scores)
-
+    builder.add(topic, sample, docs, scores)
     places = (Place(name, line) for line in lines)
     chunk = (places, topic, sample, docs, scores)
     return builder.finish(name, tag, lambda: raise_repeated_row([chunk]))
