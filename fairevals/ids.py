@@ -95,8 +95,7 @@ class Ids:
     def _joined(self) -> bytes:
         shift = self.start - (np.cumsum(self.length) - self.length)
         source = np.repeat(shift, self.length) + np.arange(self.length.sum())
-        joined: bytes = self.buffer[source].tobytes()
-        return joined
+        return bytes(self.buffer[source])
 
     def text(self, row: int) -> str:
         """One id as a string."""
@@ -134,7 +133,7 @@ class Ids:
             )
         return value
 
-    def equals(self, rows: Array, other: Ids, other_rows: Array) -> Bools:
+    def equals(self, rows: Array | slice, other: Ids, other_rows: Array | slice) -> Bools:
         """Whether each id of `rows` has the same bytes as the one of `other` at `other_rows`."""
         mine, theirs = self.take(rows), other.take(other_rows)
         same: Bools = mine.length == theirs.length
@@ -149,8 +148,7 @@ class Ids:
     def repeats(self) -> Bools:
         """Whether each id equals the one before it (the first does not)."""
         same = np.zeros(len(self), dtype=bool)
-        if len(self) > 1:
-            same[1:] = self.equals(slice(1, None), self, slice(None, -1))  # type: ignore[arg-type]
+        same[1:] = self.equals(slice(1, None), self, slice(None, -1))
         return same
 
     def ranks(self) -> Ints:

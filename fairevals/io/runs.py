@@ -91,7 +91,6 @@ class RunBuilder:
     """The number of each topic, or of each topic and sample."""
     parts: list[tuple[Ints, Ids, Floats]] = field(default_factory=list)
     keys: list[Words] = field(default_factory=list)
-    held: int = 0
     reduced: int = 1 << 21
 
     def add(self, topic: Ids, sample: Ids | None, docs: Ids, scores: Floats) -> None:
@@ -99,9 +98,9 @@ class RunBuilder:
         codes = numbered(topic, self.lists, sample)
         self.keys.append(keys(docs, codes))
         self._hold(codes, docs, scores)
-        if self.depth is not None and self.held > 2 * self.reduced:
+        if self.depth is not None and sum(held.size for held, _, _ in self.parts) > 2 * self.reduced:
             self._hold(*self.merged())
-            self.reduced = max(self.reduced, self.held)
+            self.reduced = max(self.reduced, self.parts[0][0].size)
 
     def _hold(self, codes: Ints, docs: Ids, scores: Floats) -> None:
         if self.depth is not None:
@@ -109,11 +108,10 @@ class RunBuilder:
             rows = best_rows(codes, ranked_by, self.depth)
             codes, docs, scores = codes[rows], docs.take(rows), scores[rows]
         self.parts.append((codes, docs.compact(), scores))
-        self.held += len(docs)
 
     def merged(self) -> tuple[Ints, Ids, Floats]:
         """All parts as one; the builder is then empty."""
-        parts, self.parts, self.held = self.parts, [], 0
+        parts, self.parts = self.parts, []
         return joined(parts)
 
     def finish(self, name: str, tag: str, raise_repeated: Callable[[], None]) -> RunColumns:
