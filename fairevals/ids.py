@@ -12,13 +12,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
+from typing import Any
 
 import numpy as np
 
 from fairevals.typing import Array, Bools, Bytes, Ints, Words
 
-PAD_FRONT, PAD_BACK = 16, 8
-"""Spare bytes at the ends of every buffer, so that words can be loaded without checking the borders."""
+_PADDING = bytes(8)
+"""Spare bytes at the end of every buffer, so that words can be loaded without checking the border."""
 
 _LONG = 512
 """Longer ids (in bytes) are rare and are handled one by one, so that they do not slow down all others."""
@@ -31,7 +32,7 @@ _HALF = np.uint64(32)
 
 def padded_buffer(data: bytes) -> Bytes:
     """The bytes as an array with the spare bytes that `Ids` and number parsing need."""
-    return np.frombuffer(b"\0" * PAD_FRONT + data + b"\0" * PAD_BACK, dtype=np.uint8)
+    return np.frombuffer(data + _PADDING, dtype=np.uint8)
 
 
 def words_at(buffer: Bytes, position: Ints) -> Words:
@@ -70,7 +71,7 @@ class Ids:
 
     @classmethod
     def _in_a_row(cls, data: bytes, length: Ints) -> Ids:
-        return cls(padded_buffer(data), PAD_FRONT + np.cumsum(length) - length, length)
+        return cls(padded_buffer(data), np.cumsum(length) - length, length)
 
     @classmethod
     def concatenate(cls, columns: Sequence[Ids]) -> Ids:
@@ -94,8 +95,7 @@ class Ids:
     def _joined(self) -> bytes:
         shift = self.start - (np.cumsum(self.length) - self.length)
         source = np.repeat(shift, self.length) + np.arange(self.length.sum())
-        joined: bytes = self.buffer[source].tobytes()
-        return joined
+        return bytes(self.buffer[source])
 
     def text(self, row: int) -> str:
         """One id as a string."""
@@ -133,7 +133,7 @@ class Ids:
             )
         return value
 
-    def equals(self, rows: Array, other: Ids, other_rows: Array) -> Bools:
+    def equals(self, rows: Array | slice, other: Ids, other_rows: Array | slice) -> Bools:
         """Whether each id of `rows` has the same bytes as the one of `other` at `other_rows`."""
         mine, theirs = self.take(rows), other.take(other_rows)
         same: Bools = mine.length == theirs.length
@@ -148,8 +148,7 @@ class Ids:
     def repeats(self) -> Bools:
         """Whether each id equals the one before it (the first does not)."""
         same = np.zeros(len(self), dtype=bool)
-        if len(self) > 1:
-            same[1:] = self.equals(slice(1, None), self, slice(None, -1))  # type: ignore[arg-type]
+        same[1:] = self.equals(slice(1, None), self, slice(None, -1))
         return same
 
     def ranks(self) -> Ints:
@@ -161,25 +160,25 @@ class Ids:
         else:
             words = np.stack([self._word(number) for number in range(columns)], axis=1).astype("<u8")
             keys = np.ascontiguousarray(words).view(f"S{8 * columns}").ravel()
-        order = np.argsort(keys, kind="stable")
-        steps = np.zeros(len(self), dtype=np.int64)
-        steps[1:] = keys[order[1:]] != keys[order[:-1]]
-        places = np.empty(len(self), dtype=np.int64)
-        places[order] = np.cumsum(steps)
-        return places
+        return np.unique(keys, return_inverse=True)[1]
 
 
-def numbered(column: Ids, known: dict[str, int]) -> Ints:
+def numbered(column: Ids, known: dict[Any, int], second: Ids | None = None) -> Ints:
     """The number of each id in `known`; new ids are added to it with the next numbers.
 
-    Equal ids are mostly neighbours, so only the first of each stretch becomes a string.
+    With a `second` column, pairs of ids are numbered. Equal ids are mostly neighbours, so only the first of each
+    stretch becomes a string.
 
     >>> known = {"R1": 0}
     >>> numbered(Ids.of(["R2", "R2", "R1"]), known), known
     (array([1, 1, 0]), {'R1': 0, 'R2': 1})
     """
-    starts = np.flatnonzero(~column.repeats())
-    numbers = [known.setdefault(text, len(known)) for text in column.take(starts).texts()]
+    same = column.repeats() if second is None else column.repeats() & second.repeats()
+    starts = np.flatnonzero(~same)
+    names: Iterable[Any] = column.take(starts).texts()
+    if second is not None:
+        names = zip(names, second.take(starts).texts(), strict=True)
+    numbers = [known.setdefault(name, len(known)) for name in names]
     return np.repeat(np.array(numbers, dtype=np.int64), np.diff(starts, append=len(column)))
 
 

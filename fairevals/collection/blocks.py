@@ -167,9 +167,9 @@ def blocks(
     else:
         first, inverse = np.unique(Index(topic, docs).find(topic, docs), return_inverse=True)
         once = topic[first], docs.take(first), scores[first]
-        rows, place = _with_judged(*once, qrels, requirements.all_documents, by_name=True)
+        rows, order = _with_judged(*once, qrels, requirements.all_documents, by_name=True)
         number = _sample_numbers(run, topic_of_list)[list_of[kept_rows]]
-        samples = _Samples(topic, number, rank[kept_rows], rows.cell[place[inverse]])
+        samples = _Samples(topic, number, rank[kept_rows], rows.cell[np.argsort(order)[inverse]])
     sizes = np.maximum(np.bincount(rows.topic, minlength=len(qrels.topics)), np.diff(qrels.offsets))
     if samples is not None:
         sizes = np.maximum(sizes, _sample_sizes(samples, run, qrels))
@@ -180,7 +180,7 @@ def blocks(
 def _with_judged(
     topic: Ints, docs: Ids, scores: Floats, qrels: Qrels, all_documents: bool, by_name: bool = False
 ) -> tuple[_Rows, Ints]:
-    """Join the grades, and add the judged documents that are missing if required; also where each given row went.
+    """Join the grades, and add the judged documents that are missing if required; also the order of the given rows.
 
     Retrieved documents keep their order, or (`by_name`) take that of their ids where there is no one ranking.
     """
@@ -201,9 +201,7 @@ def _with_judged(
     names = np.zeros(topic.size, dtype=np.int64)
     names[nameable] = docs.take(nameable).ranks()
     order = np.lexsort((names, ~retrieved, topic)) if nameable.size else np.argsort(topic, kind="stable")
-    place = np.empty(order.size, dtype=np.int64)
-    place[order] = np.arange(order.size)
-    return _Rows(topic[order], docs.take(order), scores[order], grades[order], retrieved[order]), place
+    return _Rows(topic[order], docs.take(order), scores[order], grades[order], retrieved[order]), order
 
 
 def _sample_numbers(run: Run, topic_of_list: Ints) -> Ints:
@@ -211,9 +209,9 @@ def _sample_numbers(run: Run, topic_of_list: Ints) -> Ints:
     labels = {label: i for i, label in enumerate(in_order({sample for _, sample in run.lists}))}
     label = np.array([labels[sample] for _, sample in run.lists], dtype=np.int64)
     order = np.lexsort((label, topic_of_list))
-    topic, numbers = topic_of_list[order], np.empty(order.size, dtype=np.int64)
-    numbers[order] = np.arange(order.size) - np.searchsorted(topic, topic)
-    return numbers
+    topic = topic_of_list[order]
+    numbers: Ints = np.arange(order.size) - np.searchsorted(topic, topic)
+    return numbers[np.argsort(order)]
 
 
 def _sample_sizes(samples: _Samples, run: Run, qrels: Qrels) -> Ints:

@@ -11,6 +11,7 @@ from fairevals.collection.qrels import Qrels, read_qrels
 from fairevals.collection.run import Run
 from fairevals.errors import UsageError
 from fairevals.io.dataset import Part, is_dataset, open_dataset, read_part
+from fairevals.io.qrels import qrels_from_frame
 from fairevals.io.runs import BY_SCORE, RunOptions, read_run_columns, run_from_frame
 from fairevals.io.streams import Source
 
@@ -51,7 +52,10 @@ def _fields(item: Any, *columns: str) -> list[str]:
 
 
 def _tabled(source: Any, value: str) -> Any:
-    """A dict of dicts, a ranx object, or an iterable of items as a DataFrame; anything else as it is."""
+    """A dict of dicts, a ranx object, or an iterable of items as a DataFrame; anything else as it is.
+
+    Unlike an iterator, the table can be read more than once.
+    """
     if is_frame(source) or isinstance(source, (str, bytes)):
         return source
     if _is_ranx(source):
@@ -84,16 +88,11 @@ def list_runs(runs: Any) -> list[Any]:
     if is_frame(runs) or _is_ranx(runs) or (isinstance(runs, Mapping) and _is_scores(runs)):
         return [_named("run", runs)]
     if isinstance(runs, Mapping):
-        return [Named(str(name), _reusable(run)) for name, run in runs.items()]
+        return [Named(str(name), _tabled(run, "score")) for name, run in runs.items()]
     items = list(runs)
     if items and not is_frame(items[0]) and all(_fields(items[0], "topic", "doc")):
         return [Named("run", _tabled(items, "score"))]
     return [_named(f"run{i}", run) for i, run in enumerate(items, 1)]
-
-
-def _reusable(run: Any) -> Any:
-    """A run that can be read more than once: what an iterator gives is kept."""
-    return run if isinstance(run, (str, os.PathLike, Run, Named)) else _tabled(run, "score")
 
 
 def _named(name: str, run: Any) -> Any:
@@ -101,7 +100,7 @@ def _named(name: str, run: Any) -> Any:
     if isinstance(run, (str, os.PathLike, Run, Named)):
         return run
     own = getattr(run, "name", None) if _is_ranx(run) else None
-    return Named(str(own or name), _reusable(run))
+    return Named(str(own or name), _tabled(run, "score"))
 
 
 def _is_scores(mapping: Mapping[Any, Any]) -> bool:
@@ -134,8 +133,6 @@ def load_run(source: Any, options: RunOptions = BY_SCORE) -> Run:
 
 def load_qrels(source: Any) -> Qrels:
     """Qrels from a path, a list of paths, `Qrels`, a DataFrame, a dict of dicts, `ranx.Qrels` or judgements."""
-    from fairevals.io.qrels import qrels_from_frame
-
     if isinstance(source, Qrels):
         return source
     if isinstance(source, (str, os.PathLike)):

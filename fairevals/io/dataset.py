@@ -14,9 +14,9 @@ from urllib.parse import unquote
 import numpy as np
 
 from fairevals.errors import InputError, Place, UsageError, escape, names
-from fairevals.ids import PAD_FRONT, Ids, numbered, padded_buffer
+from fairevals.ids import Ids, numbered, padded_buffer
 from fairevals.io.runs import Rows, RunBuilder, RunColumns, RunOptions, finite_scores, raise_repeated_row
-from fairevals.io.streams import Limits, Source, too_large
+from fairevals.io.streams import Limits, Source, reading, too_large
 
 PART_ROWS = 1 << 18
 """The approximate number of rows of a part."""
@@ -43,10 +43,6 @@ class Fragment:
     rows: int = 0
     data: bytes | None = field(default=None, repr=False)
     """The content of the file, if it is not to be read from the path."""
-
-    def constant(self, column: str) -> str | None:
-        """The value of a column that the path gives."""
-        return dict(self.constants).get(column)
 
     def open(self, **options: Any) -> Any:
         """The file, opened by pyarrow."""
@@ -98,7 +94,7 @@ def with_topics(fragment: Fragment) -> Fragment:
     """The same with its topics and number of rows. Only the column of topics is read."""
     with _opened(fragment, unpacked=True) as file:
         rows = file.metadata.num_rows
-        constant = fragment.constant("topic")
+        constant = dict(fragment.constants).get("topic")
         if constant is not None:
             return replace(fragment, topics=(constant,) if rows else (), rows=rows)
         seen: dict[str, None] = {}
@@ -172,8 +168,7 @@ def _chunks(part: Part, samples: bool) -> Iterator[Rows]:
     """The rows of a part, one row group at a time. Columns are read as needed."""
     for fragment in part.files:
         with _opened(fragment) as file:
-            names_here = [*file.schema_arrow.names, *(key for key, _ in fragment.constants)]
-            sampled = samples and "sample" in names_here
+            sampled = samples and "sample" in {*file.schema_arrow.names, *dict(fragment.constants)}
             line = 2  # as in any table, the header would be line 1
             for group in range(file.num_row_groups):
                 lines = range(line, line + file.metadata.row_group(group).num_rows)
@@ -195,25 +190,16 @@ def _chunks(part: Part, samples: bool) -> Iterator[Rows]:
 @contextmanager
 def _opened(fragment: Fragment, *, unpacked: bool = False) -> Iterator[Any]:
     """The file, after a check of its columns and size. Every error in reading it becomes an `InputError`."""
-    try:
-        with fragment.open() as file:
-            _check_columns(fragment, file)
-            _check_size(fragment, file, unpacked)
-            yield file
-    except (InputError, UsageError, MemoryError):
-        raise
-    except Exception as error:  # pyarrow and pandas raise many kinds for a broken file
-        reason = escape(str(error).strip().split("\n")[0], 120)
-        found = f"not a readable table ({reason})"
-        if isinstance(error, OSError) and error.strerror:
-            found = f"cannot be read ({error.strerror})"
-        raise InputError(Place(fragment.path), found) from None
+    with reading(fragment.path, "not a readable table", 120), fragment.open() as file:
+        _check_columns(fragment, file)
+        _check_size(fragment, file, unpacked)
+        yield file
 
 
 def _check_columns(fragment: Fragment, file: Any) -> None:
     place, schema = Place(fragment.path), file.schema_arrow
-    columns = [*schema.names, *(key for key, _ in fragment.constants)]
-    if not {"topic", "doc", "score"} <= set(columns) or fragment.constant("score") is not None:
+    columns = [*schema.names, *dict(fragment.constants)]
+    if not {"topic", "doc", "score"} <= set(columns) or "score" in dict(fragment.constants):
         raise InputError(place, f"columns {names(columns)}", "topic, doc, score[, sample]")
     for key, value in fragment.constants:
         if key in ("topic", "doc", "sample") and (value in ("", _NOTHING) or "\0" in value):
@@ -262,7 +248,7 @@ def _strings(column: Any) -> Any:
 
 def _ids(fragment: Fragment, file: Any, group: int, name: str, lines: range) -> Ids:
     """A column of a row group as ids, taken from Arrow's buffers without decoding; an error if a row is empty."""
-    constant = fragment.constant(name)
+    constant = dict(fragment.constants).get(name)
     if constant is not None:
         return Ids.of([constant]).take(np.zeros(len(lines), np.int64))
     pc, column = arrow(".compute"), _strings(file.read_row_group(group, columns=[name]).column(name))
@@ -276,4 +262,4 @@ def _ids(fragment: Fragment, file: Any, group: int, name: str, lines: range) -> 
     text = bytes(memoryview(data)[low:high]) if data is not None else b""
     if b"\0" in text:
         raise ValueError("a NUL character in a text")
-    return Ids(padded_buffer(text), PAD_FRONT + ends[:-1] - low, np.diff(ends))
+    return Ids(padded_buffer(text), ends[:-1] - low, np.diff(ends))

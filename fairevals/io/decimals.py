@@ -11,20 +11,11 @@ import re
 
 import numpy as np
 
-from fairevals.ids import words_at
 from fairevals.typing import Bools, Bytes, Floats, Ints, Words
 
 _NUMBER = re.compile(rb"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?")
 _IS_EXTENDED = np.finfo(np.longdouble).nmant in (63, 112)  # elsewhere it is float64, or not rounded correctly
-
-_ZEROS = np.uint64(0x3030303030303030)
-_HIGH = np.uint64(0xF0F0F0F0F0F0F0F0)
-_SIX = np.uint64(0x0606060606060606)
-_THREES = np.uint64(0x3333333333333333)
-_WHOLE_POWERS = np.array([10**n for n in range(20)], dtype=np.uint64)
-_POWERS = _WHOLE_POWERS.astype(np.float64)
-# Masks for the last n bytes of a word, in the order of the file.
-_KEEP = np.array([((1 << (8 * n)) - 1) << (8 * (8 - n)) for n in range(9)], dtype=np.uint64)
+_POWERS = np.array([10**n for n in range(20)], dtype=np.uint64)
 
 
 def number_of(text: str | bytes) -> float:
@@ -34,29 +25,16 @@ def number_of(text: str | bytes) -> float:
     return value if math.isfinite(value) else math.nan
 
 
-def _eight_digits(words: Words) -> tuple[Words, Bools]:
-    """The value of each word as eight decimal digits, and whether it consists of digits."""
-    digits = ((words & _HIGH) | (((words + _SIX) & _HIGH) >> np.uint64(4))) == _THREES
-    value = words - _ZEROS
-    value = value * np.uint64(10) + (value >> np.uint64(8))
-    low, high = np.uint64(0x000000FF000000FF), np.uint64(16)
-    first = (value & low) * np.uint64(0x000F424000000064)
-    second = ((value >> high) & low) * np.uint64(0x0000271000000001)
-    return (first + second) >> np.uint64(32), digits
-
-
 def whole_numbers(buffer: Bytes, end: Ints, length: Ints) -> tuple[Words, Bools]:
     """The whole number of `length` ≤ 19 digits before each `end` (0 if empty), and whether it has only digits."""
     total = np.zeros(end.size, dtype=np.uint64)
     fine = np.ones(end.size, dtype=bool)
-    for number in range((int(length.max(initial=0)) + 7) // 8):
-        here = np.clip(length - 8 * number, 0, 8)
-        keep = _KEEP[here]
-        # The padding at the front of the buffer is two words; a third is only loaded inside longer numbers.
-        at = np.maximum(end - 8 * (number + 1), 0)
-        value, digits = _eight_digits((words_at(buffer, at) & keep) | (_ZEROS & ~keep))
-        total += value * _WHOLE_POWERS[8 * number]
-        fine &= digits | (here == 0)
+    for place in range(int(length.max(initial=0))):
+        inside = place < length
+        # Before the start of the buffer the index wraps around; it is not inside then.
+        digit = buffer[end - 1 - place] - np.uint8(ord("0"))
+        fine &= (digit < 10) | ~inside
+        total += digit * inside * _POWERS[place]
     return total, fine
 
 
@@ -81,14 +59,13 @@ def parse_decimals(buffer: Bytes, start: Ints, end: Ints) -> tuple[Floats, Ints]
     short = (left >= 0) & (left + right > 0) & (left + right <= 19)
     left, right = np.where(short, left, 0), np.where(short, right, 0)
     whole, fine = whole_numbers(buffer, point, left)
-    if right.any():
-        fraction, also_fine = whole_numbers(buffer, end, right)
-        whole = whole * _WHOLE_POWERS[right] + fraction
-        fine &= also_fine
+    fraction, also_fine = whole_numbers(buffer, end, right)
+    whole = whole * _POWERS[right] + fraction
+    fine &= also_fine
     values = whole.astype(np.float64) / _POWERS[right]
     long = np.flatnonzero(whole >= np.uint64(1 << 53))
     if long.size:
-        quotient = whole[long].astype(np.longdouble) / _WHOLE_POWERS[right[long]]
+        quotient = whole[long].astype(np.longdouble) / _POWERS[right[long]]
         value = values[long] = quotient.astype(np.float64)
         in_the_middle = np.abs(quotient - value) * 2 == np.spacing(value)
         # Below a power of two, floats are closer together than above it.

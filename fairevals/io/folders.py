@@ -18,7 +18,7 @@ _RESERVED = re.compile(r"(?:con|prn|aux|nul|com[0-9¹²³]|lpt[0-9¹²³])(?:\..
 _HASHED = re.compile(r".*-[0-9a-f]{8}", re.DOTALL)
 
 
-def safe_name(text: str, most: int = 60) -> str:
+def safe_name(text: str) -> str:
     r"""A readable file name for a tag, topic or attribute: not a path, hidden, reserved or empty.
 
     A harmless text is returned as it is. Any other is changed and gets a hash of the text, so that two texts never
@@ -31,7 +31,7 @@ def safe_name(text: str, most: int = 60) -> str:
     """
     clean = re.sub(r"[^\w.-]+", "_", unicodedata.normalize("NFC", text)).strip("._-")
     # 200 bytes leave room for endings: most file systems allow 255 in a name.
-    clean = clean[:most].encode()[:200].decode(errors="ignore").rstrip("._-")
+    clean = clean[:60].encode()[:200].decode(errors="ignore").rstrip("._-")
     if clean == text and clean and not _RESERVED.fullmatch(clean) and not _HASHED.fullmatch(clean):
         return clean
     digest = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:8]

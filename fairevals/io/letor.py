@@ -9,7 +9,7 @@ from functools import partial
 import numpy as np
 
 from fairevals.errors import InputError, Place, escape
-from fairevals.ids import PAD_FRONT, Ids, Index, numbered, padded_buffer
+from fairevals.ids import Ids, Index, numbered, padded_buffer
 from fairevals.io.decimals import number_of, parse_decimals, whole_numbers
 from fairevals.io.lines import SPACE, Column, LineFormat
 from fairevals.io.streams import Source
@@ -114,7 +114,7 @@ def _features(rows: Sequence[list[bytes]]) -> tuple[Ints, Ints, Floats]:
     ends = np.flatnonzero((buffer == ord(":")) | (buffer == SPACE))
     if ends.size != 2 * len(cells) or np.any(buffer[ends].reshape(-1, 2) != (ord(":"), SPACE)):
         raise ValueError
-    start, end = np.append(PAD_FRONT, ends + 1)[:-1].reshape(-1, 2), ends.reshape(-1, 2)
+    start, end = np.append(0, ends + 1)[:-1].reshape(-1, 2), ends.reshape(-1, 2)
     length = end[:, 0] - start[:, 0]
     number, digits = whole_numbers(buffer, end[:, 0], np.clip(length, 0, 6))
     value, wrong = parse_decimals(buffer, start[:, 1], end[:, 1])

@@ -14,7 +14,7 @@ from typing import NoReturn
 import numpy as np
 
 from fairevals.errors import InputError, Place, escape
-from fairevals.ids import PAD_BACK, PAD_FRONT, Ids, padded_buffer
+from fairevals.ids import Ids, padded_buffer
 from fairevals.io.decimals import number_of, parse_decimals
 from fairevals.io.streams import Source
 from fairevals.typing import Bytes, Floats, Ints
@@ -155,15 +155,13 @@ class LineFormat:
     def _parse(self, chunk: bytes) -> Tokens:
         """The cells of some lines; a `ValueError` if the careful reader must look at them."""
         buffer = padded_buffer(chunk)
-        body = buffer[PAD_FRONT : buffer.size - PAD_BACK]
         if not chunk.isascii():
             chunk.decode()
-        separators = np.flatnonzero(body <= SPACE)
-        kinds = body[separators]
+        separators = np.flatnonzero(buffer[: len(chunk)] <= SPACE)
+        kinds = buffer[separators]
         if np.any((kinds != SPACE) & (kinds != NEWLINE) & (kinds != TAB) & (kinds != RETURN)):
             raise ValueError  # a control character
-        separators += PAD_FRONT
-        gaps = np.diff(separators, prepend=PAD_FRONT - 1)
+        gaps = np.diff(separators, prepend=-1)
         end, start = separators, separators - gaps + 1
         shape, ends_line = (-1, len(self.columns)), kinds == NEWLINE
         line_end = separators[ends_line]

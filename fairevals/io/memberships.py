@@ -6,7 +6,6 @@ with columns `[topic,] doc, group [, weight]` and one line per group of a docume
 
 from __future__ import annotations
 
-import csv
 import math
 import os
 import warnings
@@ -20,9 +19,9 @@ import numpy as np
 from fairevals.errors import InputError, InputWarning, Place, escape, names, pluralize
 from fairevals.ids import Ids, Index, numbered
 from fairevals.io.decimals import number_of
-from fairevals.io.lines import Column, LineFormat, data_lines, joined
+from fairevals.io.lines import Column, LineFormat, joined
 from fairevals.io.streams import Source
-from fairevals.io.tables import split_line, table, text_lines, texts
+from fairevals.io.tables import has_header, table, text_lines, texts
 from fairevals.io.task import AttributeSpec
 from fairevals.typing import Floats, Ints
 
@@ -109,19 +108,10 @@ def read_memberships(spec: AttributeSpec) -> MembershipColumns:
         found = f"attribute {escape(spec.name)} without memberships"
         raise InputError(spec.place, found, 'memberships = "FILE"')
     source = Source.of(spec.memberships)
-    if not is_long(source):
+    if not has_header(source, "doc", "group"):
         return _read_ntcir(source, spec.groups)
     _, header, rows = table(source, ("doc", "group"), known=LONG_COLUMNS)
     return collect(source.name, header, rows, spec.groups, warn="weight" in header)
-
-
-def is_long(source: Source) -> bool:
-    """Whether a file's first line is the header of a long table."""
-    _, first = next(data_lines(source), (0, b""))
-    try:
-        return {"doc", "group"} <= {name.strip() for name in split_line(first.decode())}
-    except (UnicodeDecodeError, csv.Error):
-        return False
 
 
 def _read_ntcir(source: Source, groups: Sequence[str]) -> MembershipColumns:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -11,13 +10,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from fairevals.errors import InputError, Place, escape
-from fairevals.ids import Ids, keys
+from fairevals.ids import Ids, keys, numbered
 from fairevals.io.check import Rules, raise_first, run_format
 from fairevals.io.decimals import parse_decimals
-from fairevals.io.lines import data_lines, joined
+from fairevals.io.lines import joined
 from fairevals.io.streams import Source
-from fairevals.io.tables import check_columns, identifiers, read_frame, texts
-from fairevals.typing import Bools, Floats, Ints, Words
+from fairevals.io.tables import check_columns, has_header, identifiers, read_frame, texts
+from fairevals.typing import Floats, Ints, Words
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -88,28 +87,20 @@ class RunBuilder:
 
     order: str
     depth: int | None
-    lists: dict[tuple[str, str], int] = field(default_factory=dict)
+    lists: dict[str | tuple[str, str], int] = field(default_factory=dict)
+    """The number of each topic, or of each topic and sample."""
     parts: list[tuple[Ints, Ids, Floats]] = field(default_factory=list)
     keys: list[Words] = field(default_factory=list)
-    held: int = 0
     reduced: int = 1 << 21
 
     def add(self, topic: Ids, sample: Ids | None, docs: Ids, scores: Floats) -> None:
         """Add some rows."""
-        same: Bools = topic.repeats()
-        if sample is not None:
-            same &= sample.repeats()
-        starts = np.flatnonzero(~same)
-        topics = topic.take(starts).texts()
-        samples = sample.take(starts).texts() if sample is not None else [""] * len(topics)
-        names = zip(topics, samples, strict=True)
-        numbers = [self.lists.setdefault(name, len(self.lists)) for name in names]
-        codes = np.repeat(np.array(numbers, dtype=np.int64), np.diff(starts, append=len(docs)))
+        codes = numbered(topic, self.lists, sample)
         self.keys.append(keys(docs, codes))
         self._hold(codes, docs, scores)
-        if self.depth is not None and self.held > 2 * self.reduced:
+        if self.depth is not None and sum(held.size for held, _, _ in self.parts) > 2 * self.reduced:
             self._hold(*self.merged())
-            self.reduced = max(self.reduced, self.held)
+            self.reduced = max(self.reduced, self.parts[0][0].size)
 
     def _hold(self, codes: Ints, docs: Ids, scores: Floats) -> None:
         if self.depth is not None:
@@ -117,11 +108,10 @@ class RunBuilder:
             rows = best_rows(codes, ranked_by, self.depth)
             codes, docs, scores = codes[rows], docs.take(rows), scores[rows]
         self.parts.append((codes, docs.compact(), scores))
-        self.held += len(docs)
 
     def merged(self) -> tuple[Ints, Ids, Floats]:
         """All parts as one; the builder is then empty."""
-        parts, self.parts, self.held = self.parts, [], 0
+        parts, self.parts = self.parts, []
         return joined(parts)
 
     def finish(self, name: str, tag: str, raise_repeated: Callable[[], None]) -> RunColumns:
@@ -136,7 +126,8 @@ class RunBuilder:
         if self.depth is not None and len(self.parts) > 1:
             self._hold(*self.merged())
         codes, docs, scores = self.merged()
-        return RunColumns(name, tag, list(self.lists), codes, docs, scores, self.order, lines)
+        lists = [key if isinstance(key, tuple) else (key, "") for key in self.lists]
+        return RunColumns(name, tag, lists, codes, docs, scores, self.order, lines)
 
 
 Rows = tuple[Iterable[Place], Ids, Ids | None, Ids, Floats]
@@ -158,10 +149,7 @@ def raise_repeated_row(chunks: Iterable[Rows]) -> None:
 
 def is_table(source: Source) -> bool:
     """Whether a run is a parquet, CSV or TSV table with named columns, by its name or its first line."""
-    if source.table_suffix == ".parquet":
-        return True
-    _, first = next(data_lines(source), (0, b""))
-    return {b"topic", b"doc", b"score"} <= {name.strip(b' "') for name in re.split(rb"[\t,]", first.strip())}
+    return source.table_suffix == ".parquet" or has_header(source, "topic", "doc", "score")
 
 
 def read_run_columns(source: Source, options: RunOptions = BY_SCORE) -> RunColumns:
@@ -176,8 +164,7 @@ def read_run_columns(source: Source, options: RunOptions = BY_SCORE) -> RunColum
         frame, lines = read_frame(source, ("topic", "doc", "score"))
         if frame.empty:
             raise InputError(Place(source.name), "no row", "rows of topic, doc, score[, sample]")
-        tag = file.split(".")[0]
-        return run_from_frame(frame, source.name, lines, tag, options)
+        return run_from_frame(frame, source.name, lines, file.split(".")[0], options)
     line_format = run_format(source, trailing=options.trailing)
     fair = len(line_format.columns) == 3
     # TREC Fair's rankings have no scores: they are in the order of lines.
@@ -206,9 +193,7 @@ def run_from_frame(
     sampled = options.samples and "sample" in frame.columns
     sample = identifiers(frame, "sample", name, lines) if sampled else None
     builder = RunBuilder(options.order, options.depth)
-    if len(docs):
-        builder.add(topic, sample, docs, scores)
-
+    builder.add(topic, sample, docs, scores)
     places = (Place(name, line) for line in lines)
     chunk = (places, topic, sample, docs, scores)
     return builder.finish(name, tag, lambda: raise_repeated_row([chunk]))

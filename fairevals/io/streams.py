@@ -138,6 +138,23 @@ def reads_once(path: str | os.PathLike[str]) -> bool:
     return not (stat.S_ISREG(mode) or stat.S_ISDIR(mode))
 
 
+@contextmanager
+def reading(name: str, broken: str = "cannot be read", limit: int = 60) -> Iterator[None]:
+    """Every way in which reading a file can fail becomes an `InputError`.
+
+    `broken` is what the file is then called unless the system could not read it, and `limit` the length of the reason.
+    """
+    try:
+        yield
+    except (InputError, UsageError, MemoryError):
+        raise
+    except Exception as error:  # the libraries share no base class for a broken file
+        if isinstance(error, OSError) and error.strerror:
+            raise InputError(Place(name), f"cannot be read ({error.strerror})") from None
+        reason = escape(str(error).strip().split("\n")[0], limit) or "cut short"
+        raise InputError(Place(name), f"{broken} ({reason})") from None
+
+
 class Source:
     """A file that can be read several times: given by path, `-` for standard input, or as bytes.
 
@@ -166,16 +183,12 @@ class Source:
 
     @contextmanager
     def _open(self) -> Iterator[BinaryIO]:
-        """The bytes as they are. Every way in which reading can fail becomes an `InputError`."""
-        try:
-            with io.BytesIO(self._data) if self._data is not None else Path(self.name).open("rb") as file:
-                yield cast(BinaryIO, file)
-        except (InputError, UsageError, MemoryError):
-            raise
-        except Exception as error:  # the libraries share no base class for a broken file
-            system = error.strerror if isinstance(error, OSError) else None
-            reason = system or escape(str(error)) or "cut short"
-            raise InputError(Place(self.name), f"cannot be read ({reason})") from None
+        """The bytes as they are."""
+        with (
+            reading(self.name),
+            io.BytesIO(self._data) if self._data is not None else Path(self.name).open("rb") as file,
+        ):
+            yield cast(BinaryIO, file)
 
     def _limited(self, pieces: Iterator[bytes]) -> Iterator[bytes]:
         total = 0
@@ -186,13 +199,10 @@ class Source:
             yield piece
 
     @property
-    def _suffixes(self) -> list[str]:
-        return [suffix.lower() for suffix in Path(self.name).suffixes[-2:]]
-
-    @property
     def table_suffix(self) -> str:
         """The last suffix in lower case, leaving out that of a compression."""
-        return next((suffix for suffix in self._suffixes[::-1] if suffix not in _COMPRESSIONS), "")
+        suffixes = [suffix.lower() for suffix in Path(self.name).suffixes[-2:]]
+        return next((suffix for suffix in suffixes[::-1] if suffix not in _COMPRESSIONS), "")
 
     def pieces(self, size: int) -> Iterator[bytes]:
         """The decompressed bytes, about `size` at a time.
@@ -203,7 +213,7 @@ class Source:
             first = file.read(10)
             file.seek(0)
             suffixes = [suffix for suffix, magic in _COMPRESSIONS.items() if magic.match(first)]
-            suffixes += [suffix for suffix in self._suffixes[-1:] if suffix in _COMPRESSIONS]
+            suffixes += _COMPRESSIONS.keys() & {Path(self.name).suffix.lower()}
             plain = iter(lambda: file.read(size), b"")
             yield from self._limited(_decompressed(file, suffixes[0]) if suffixes else plain)
 

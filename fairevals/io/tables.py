@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import csv
+import re
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from fairevals.errors import InputError, Place, escape, names
 from fairevals.ids import Ids
-from fairevals.io.lines import encoding_problem
+from fairevals.io.lines import data_lines, encoding_problem
 from fairevals.io.streams import Source
 
 if TYPE_CHECKING:
@@ -17,12 +18,12 @@ if TYPE_CHECKING:
 MAX_COLUMNS = 1000
 
 
-def split_line(line: str, delimiter: str | None = None) -> list[str]:
-    """The cells of one line of a csv or tsv table."""
-    delimiter = delimiter or ("\t" if "\t" in line else ",")
-    if '"' not in line:
-        return line.split(delimiter)
-    return next(csv.reader([line], delimiter=delimiter, strict=True))
+def has_header(source: Source, *columns: str) -> bool:
+    """Whether the first line of a file, read as that of a csv or tsv table, names these columns."""
+    _, first = next(data_lines(source), (0, b""))
+    return {*columns} <= {
+        name.strip().strip('" ') for name in re.split("[\t,]", first.decode(errors="replace"))
+    }
 
 
 def table(
@@ -43,7 +44,9 @@ def table(
 
     def cells(number: int, line: str) -> list[str]:
         try:
-            return split_line(line, delimiter)
+            if '"' not in line:
+                return line.split(delimiter)
+            return next(csv.reader([line], delimiter=delimiter, strict=True))
         except csv.Error as error:  # a quote that is not closed on its line, or a cell of more than 128 KiB
             form = "csv" if delimiter == "," else "tsv"
             raise InputError(Place(source.name, number), f"a line that is not {form} ({error})") from None
@@ -53,7 +56,7 @@ def table(
         found = f"columns {names(header)}" if header else "no line"
         source.refuse(InputError(place, found, f"a header with {', '.join(needed)}"), what)
     for at, name in enumerate(header):
-        if name in header[:at] and (name in needed or known is None or name in known):
+        if name in header[:at]:
             raise InputError(place, f"the column {escape(name)!r} twice", "different names")
         if known is not None and name not in known:
             raise InputError(place, f"the unknown column {escape(name)!r}", f"one of {', '.join(known)}")
@@ -84,8 +87,7 @@ def read_frame(source: Source, needed: Sequence[str]) -> tuple[pd.DataFrame, lis
 
     _, header, rows = table(source, needed, strip=False)
     read = list(rows)
-    columns = zip(*(row for _, row in read), strict=True) if read else [[]] * len(header)
-    frame = pd.DataFrame({n: list(column) for n, column in zip(header, columns, strict=True)}, dtype=object)
+    frame = pd.DataFrame([row for _, row in read], columns=header, dtype=object)
     return frame, [line for line, _ in read]
 
 

@@ -247,16 +247,15 @@ class _Reader:
 
     def line(self, *keys: str) -> int:
         """The line of a key, approximately: the first that names it below the heading of its table."""
-        wanted, at = list(keys), 0
+        wanted, at = keys, 0
         for number, line in enumerate(self.text.split("\n"), 1):
             plain = line.strip().replace('"', "").replace("'", "")
-            heading = plain.split("]")[0].strip("[ ").split(".") if plain.startswith("[") else None
-            if heading is not None:
-                if heading[: len(keys)] == list(keys):
+            if plain.startswith("["):
+                heading = tuple(plain.split("]")[0].strip("[ ").split("."))
+                if heading[: len(keys)] == keys:
                     return number
-                left = keys[len(heading) :] if list(keys[: len(heading)]) == heading else None
-                wanted = list(left) if left is not None else ["\0"]
-                at = number if left is not None and not at else at
+                wanted = keys[len(heading) :] if keys[: len(heading)] == heading else ()
+                at = at or (number if wanted else 0)
             if wanted and re.split(r"[\s=.]", plain, maxsplit=1)[0] == wanted[0]:
                 return number
         return at
@@ -376,7 +375,7 @@ def read_task(path: str | os.PathLike[str]) -> Task:
     checks: dict[str, Check] = {
         "name": _text,
         "qrels": reader.paths,
-        "runs": reader.path,
+        "runs": lambda value: read_runs_table(reader.path(value)),
         "max_grade": _number(1),
         "order": _choice(ORDERS),
         "cutoff": _number(1, whole=True),
@@ -393,6 +392,4 @@ def read_task(path: str | os.PathLike[str]) -> Task:
     if "measures" in values:
         values["labels"] = {measure: label for measure, label in values["measures"] if label}
         values["measures"] = tuple(measure for measure, _ in values["measures"])
-    if "runs" in values:
-        values["runs"] = read_runs_table(values["runs"])
     return Task(path=Path(source.name), **values)
