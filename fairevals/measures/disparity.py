@@ -120,21 +120,26 @@ def individual_disparity(exposure: Floats, merits: Floats) -> Floats:
     return _individual(exposure, merits)[0]
 
 
-def cross_disparity(exposure: Floats, merits: Floats, counted: Bools) -> Floats:
+def cross_disparity(exposure: Floats, merits: Floats, counted: Bools) -> tuple[Floats, Floats]:
     """D_cross: Σ_{i≠j} (ε_i·M_j − ε_j·M_i)²/(n(n−1)) over the n counted documents of the last axis.
 
     0 where all merits are 0, NaN with fewer than two documents or without exposure. The sum over all pairs is
-    2·ΣM²·Σ(ε − c·M)² with c = ΣεM/ΣM², in which nothing cancels. See Oosterhuis, SIGIR 2021.
+    2·ΣM²·Σ(ε − c·M)² with c = ΣεM/ΣM², in which nothing cancels. See Oosterhuis, SIGIR 2021. Also returns the
+    gradient by the exposures, 4·(ε_d·ΣM² − M_d·ΣεM)/(n(n−1)).
 
-    >>> float(cross_disparity(np.array([1.0, 0.5]), np.array([1.0, 1.0]), np.array([True, True])))
-    0.25
+    >>> value, gradient = cross_disparity(np.array([1.0, 0.5]), np.array([1.0, 1.0]), np.array([True, True]))
+    >>> float(value), gradient
+    (0.25, array([ 1., -1.]))
     """
     v, m = exposure * counted, merits * counted
-    squares = rank_sum(m * m)
-    slope = divide(rank_sum(v * m), squares, squares > 0, otherwise=0.0)
+    squares, products = rank_sum(m * m), rank_sum(v * m)
+    c = divide(products, squares, squares > 0, otherwise=0.0)
+    total = 2 * squares * rank_sum(np.square(v - c[..., None] * m))
+    slope = 4 * (v * squares[..., None] - m * products[..., None])
     n = counted.sum(axis=-1)
-    total = 2 * squares * rank_sum(np.square(v - slope[..., None] * m))
-    return divide(total, n * (n - 1.0), (n > 1) & np.any(v > 0, axis=-1))
+    pairs = n * (n - 1.0)
+    value = divide(total, pairs, (n > 1) & np.any(v > 0, axis=-1))
+    return value, divide(slope, pairs[..., None], (n > 1)[..., None], otherwise=0.0)
 
 
 def group_means(values: Floats, membership: Floats) -> Floats:
@@ -238,9 +243,6 @@ class DInd(ExposureMeasure):
 
     merit: str = merit_param()
 
-    def of_exposure(self, exposed: Exposed) -> Floats:
-        return individual_disparity(exposed.exposure, merit(exposed.grades, self.merit))
-
     def value_and_gradient(self, exposed: Exposed) -> tuple[Floats, Floats]:
         """D_ind and ∂D_ind/∂ε; 0 at the kinks, where two documents have equal exposure per merit."""
         return _individual(exposed.exposure, merit(exposed.grades, self.merit))
@@ -264,15 +266,9 @@ class DCross(ExposureMeasure):
 
     merit: str = merit_param()
 
-    def of_exposure(self, exposed: Exposed) -> Floats:
+    def value_and_gradient(self, exposed: Exposed) -> tuple[Floats, Floats]:
+        """D_cross and ∂D_cross/∂ε."""
         return cross_disparity(exposed.exposure, merit(exposed.grades, self.merit), exposed.candidates)
-
-    def gradient(self, exposed: Exposed) -> Floats:
-        """4·(ε_d·ΣM² − M_d·ΣεM) / (n(n−1))."""
-        v, m = (a * exposed.candidates for a in (exposed.exposure, merit(exposed.grades, self.merit)))
-        n = exposed.candidates.sum(axis=-1)
-        slope = v * rank_sum(m * m)[..., None] - m * rank_sum(v * m)[..., None]
-        return divide(4 * slope, (n * (n - 1.0))[..., None], (n > 1)[..., None], otherwise=0.0)
 
 
 @dataclass(frozen=True)
@@ -298,17 +294,10 @@ class DGroup(ExposureMeasure):
     ties: str = param("both", "what counts between groups of equal merit", choices=("both", "first"))
     merit: str = merit_param()
 
-    def of_exposure(self, exposed: Exposed) -> Floats:
-        return np.where(exposed.attribute(self.attr).applies, self._value_and_slope(exposed)[0], np.nan)
-
     def value_and_gradient(self, exposed: Exposed) -> tuple[Floats, Floats]:
         """D_group and ∂D_group/∂ε; 0 at the kinks."""
-        value, slope = self._value_and_slope(exposed)
-        gradient = by_documents(slope, exposed.candidate_membership(self.attr))
+        merits, membership = merit(exposed.grades, self.merit), exposed.candidate_membership(self.attr)
+        value, slope = _of_groups(exposed.exposure, merits, membership, self.pairs, self.ties)
         applies = exposed.attribute(self.attr).applies
-        return np.where(applies, value, np.nan), np.where(applies[..., None], gradient, 0.0)
-
-    def _value_and_slope(self, exposed: Exposed) -> tuple[Floats, Floats]:
-        merits = merit(exposed.grades, self.merit)
-        membership = exposed.candidate_membership(self.attr)
-        return _of_groups(exposed.exposure, merits, membership, self.pairs, self.ties)
+        gradient = np.where(applies[..., None], by_documents(slope, membership), 0.0)
+        return np.where(applies, value, np.nan), gradient

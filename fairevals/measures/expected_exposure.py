@@ -69,12 +69,8 @@ class ExpectedExposureMeasure(ExposureMeasure):
     )
 
     @abstractmethod
-    def of_pair(self, exposure: Floats, target: Floats) -> Floats:
-        """The value from the exposures and target exposures of documents, or groups, on the last axis."""
-
-    @abstractmethod
-    def slope_of_pair(self, exposure: Floats, target: Floats) -> Floats:
-        """The derivative of `of_pair` by the exposures."""
+    def contributions(self, exposure: Floats, target: Floats) -> tuple[Floats, Floats]:
+        """What each document, or group, adds to the value, and the derivative of that by its exposure."""
 
     def target(self, exposed: Exposed) -> Floats:
         """The target exposure of each document, (topics, documents)."""
@@ -88,27 +84,19 @@ class ExpectedExposureMeasure(ExposureMeasure):
             weights = attention.weights(ranks)
         return target_exposure(exposed.grades, exposed.candidates, weights)
 
-    def of_exposure(self, exposed: Exposed) -> Floats:
-        exposure, target, defined = self._pair(exposed)
-        return np.where(defined, self.of_pair(exposure, target), np.nan)
-
-    def gradient(self, exposed: Exposed) -> Floats:
-        """∂value/∂ε of each document; through the sums of its groups where there is an attribute."""
-        exposure, target, defined = self._pair(exposed)
-        slope = np.where(defined[..., None], self.slope_of_pair(exposure, target), 0.0)
+    def value_and_gradient(self, exposed: Exposed) -> tuple[Floats, Floats]:
+        """The value and ∂value/∂ε of each document, through the sums of its groups where there is an attribute."""
+        exposure, target = exposed.exposure, self.target(exposed)
         if self.attr is None:
-            return slope
-        return rank_sum(exposed.attribute(self.attr).membership * slope[..., None, :])
-
-    def _pair(self, exposed: Exposed) -> tuple[Floats, Floats, Bools]:
-        """Exposure and target exposure of documents or groups, and whether they are defined."""
-        target = self.target(exposed)
-        if self.attr is None:
-            documents: Bools = np.any(exposed.present, axis=-1)
-            return exposed.exposure, target, documents
-        attribute = exposed.attribute(self.attr)
-        exposures, targets = (group_sums(a, attribute.membership) for a in (exposed.exposure, target))
-        return exposures, targets, attribute.applies & attribute.membership.any(axis=(-2, -1))
+            value, slope = self.contributions(exposure, target)
+            defined: Bools = np.any(exposed.present, axis=-1)
+        else:
+            attribute = exposed.attribute(self.attr)
+            groups = (group_sums(a, attribute.membership) for a in (exposure, target))
+            value, by_group = self.contributions(*groups)
+            slope = rank_sum(attribute.membership * by_group[..., None, :])
+            defined = attribute.applies & attribute.membership.any(axis=(-2, -1))
+        return np.where(defined, rank_sum(value), np.nan), np.where(defined[..., None], slope, 0.0)
 
 
 @dataclass(frozen=True)
@@ -122,11 +110,8 @@ class EEL(ExpectedExposureMeasure):
         "share in the ideal order, 0 for other documents"
     )
 
-    def of_pair(self, exposure: Floats, target: Floats) -> Floats:
-        return rank_sum(np.square(exposure - target))
-
-    def slope_of_pair(self, exposure: Floats, target: Floats) -> Floats:
-        return 2 * (exposure - target)
+    def contributions(self, exposure: Floats, target: Floats) -> tuple[Floats, Floats]:
+        return np.square(exposure - target), 2 * (exposure - target)
 
 
 @dataclass(frozen=True)
@@ -137,11 +122,8 @@ class EED(ExpectedExposureMeasure):
     direction = LOWER
     formula = "Σε² over documents or groups"
 
-    def of_pair(self, exposure: Floats, target: Floats) -> Floats:
-        return rank_sum(np.square(exposure))
-
-    def slope_of_pair(self, exposure: Floats, target: Floats) -> Floats:
-        return 2 * exposure
+    def contributions(self, exposure: Floats, target: Floats) -> tuple[Floats, Floats]:
+        return np.square(exposure), 2 * exposure
 
 
 @dataclass(frozen=True)
@@ -152,8 +134,5 @@ class EER(ExpectedExposureMeasure):
     direction = HIGHER
     formula = "Σε·ε* over documents or groups, ε* as in EE_L"
 
-    def of_pair(self, exposure: Floats, target: Floats) -> Floats:
-        return rank_sum(exposure * target)
-
-    def slope_of_pair(self, exposure: Floats, target: Floats) -> Floats:
-        return target
+    def contributions(self, exposure: Floats, target: Floats) -> tuple[Floats, Floats]:
+        return exposure * target, target
