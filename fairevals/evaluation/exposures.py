@@ -102,7 +102,7 @@ def _estimate(policy: Policy, block: Block, query: ExposureQuery) -> Estimate:
         method="mc",
         samples=policy.samples,
         rng=[generator(policy.seed, policy.run, topic) for topic in block.topics],
-        grades=block.grades if query.model.looks_at_grades else None,
+        grades=block.grades,
     )
 
 
@@ -111,10 +111,9 @@ def document_exposures(source: Any, collection: Collection, query: ExposureQuery
     opened = _open(source, collection, query)
     for block in opened.blocks():
         estimate = _estimate(opened.policy, block, query)
-        nothing, width = np.full(block.row.shape, np.nan), block.row.shape[1]
-        target = nothing
+        target = nothing = np.full(block.row.shape, np.nan)
         if not query.model.looks_at_grades:  # else the attention of a rank depends on the documents above it
-            weights = query.model.weights(width if query.cutoff is None else min(width, query.cutoff))
+            weights = query.model.weights(block.row.shape[1])[: query.cutoff]
             target = target_exposure(block.grades, block.is_candidate, weights)
         se = nothing if estimate.se is None else estimate.se
         columns = (estimate.value, se, merit(block.grades, query.merit), target)

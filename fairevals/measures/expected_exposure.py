@@ -23,12 +23,10 @@ def target_exposure(grades: Floats, candidates: Bools, attention_weights: Floats
     array([0.   , 1.   , 0.375, 0.375, 0.   ])
     """
     documents = grades.shape[-1]
-    weights = np.zeros((*attention_weights.shape[:-1], documents))
     ranks = min(documents, attention_weights.shape[-1])
-    weights[..., :ranks] = attention_weights[..., :ranks]
-    summed = np.zeros((*weights.shape[:-1], documents + 1))
-    np.cumsum(weights, axis=-1, out=summed[..., 1:])
-    summed = np.broadcast_to(summed, (*grades.shape[:-1], documents + 1))
+    weights = np.zeros((*attention_weights.shape[:-1], documents + 1))  # the first 0 is for no ranks
+    weights[..., 1 : ranks + 1] = attention_weights[..., :ranks]
+    summed = np.broadcast_to(np.cumsum(weights, axis=-1), (*grades.shape[:-1], documents + 1))
 
     order = np.argsort(np.where(candidates, -grades, np.inf), axis=-1, kind="stable")
     ideal = np.take_along_axis(np.where(candidates, grades, -np.inf), order, axis=-1)
@@ -75,14 +73,13 @@ class ExpectedExposureMeasure(ExposureMeasure):
     def target(self, exposed: Exposed) -> Floats:
         """The target exposure of each document, (topics, documents)."""
         attention = self.attention_model
-        ranks = min(self.cutoff or exposed.grades.shape[-1], exposed.grades.shape[-1])
         if attention.looks_at_grades:
             # Documents of a block are alike in grade, so that their order in it changes no rank's attention.
             ideal = -np.sort(np.where(exposed.candidates, -exposed.grades, np.inf), axis=-1)
-            weights = attention.weights_given(ideal[..., :ranks])
+            weights = attention.weights_given(ideal)
         else:
-            weights = attention.weights(ranks)
-        return target_exposure(exposed.grades, exposed.candidates, weights)
+            weights = attention.weights(exposed.grades.shape[-1])
+        return target_exposure(exposed.grades, exposed.candidates, weights[..., : self.cutoff])
 
     def value_and_gradient(self, exposed: Exposed) -> tuple[Floats, Floats]:
         """The value and ∂value/∂ε of each document, through the sums of its groups where there is an attribute."""
