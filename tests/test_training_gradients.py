@@ -212,9 +212,11 @@ def test_reinforce_takes_any_measure_of_rankings_as_disparity():
     def expected(s):
         total = np.zeros(len(s))
         for t in range(len(s)):
-            rankings = np.array(list(permutations(np.flatnonzero(batch.present[t]).tolist())))
+            at = np.flatnonzero(batch.present[t])
+            rankings = np.array(list(permutations(at.tolist())))
             p = np.exp(PlackettLuce(s[t]).log_prob(rankings))
-            ranked = batch.topic(t).block.reordered(rankings[None])
+            rows = (a[t : t + 1, at] for a in (batch.features, batch.grades, batch.present, batch.membership))
+            ranked = Batch(*rows, batch.max_grade).block.reordered(rankings[None])
             for weight, text in ((1.0, NDCG), (0.5, "GF(attr='group')")):
                 total[t] += weight * np.nan_to_num(p @ parse_measure(text).of_ranking(ranked)[0])
         return total
@@ -575,7 +577,9 @@ def test_bandit_rank_loss_is_differentiated_for_the_draws_made(gamma):
             )
             if gamma:
                 chosen = draw(log_expit(scores[t, at]), 3, 6, 0.1, rng)
-                advantage = total_reward(loss.reward, chosen[None], one)[0] - loss.greedy(scores[t, at], one)
+                advantage = total_reward(loss.reward, chosen[None], one)[0] - loss.quality(
+                    scores[[t]][:, at], one
+                )
                 log_p = log_probability_with_gradient(s[t, at], chosen, 0.1)[0]
                 total[t] -= gamma * (advantage * log_p).mean()
             a, y = expit(s[t, at]), one.grades[0] > 0

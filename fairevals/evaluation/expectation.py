@@ -106,13 +106,12 @@ def _of_rankings(measures: Mapping[str, RankingMeasure], policy: Policy, block: 
     estimates, count = {}, counts.sum(axis=1)
     for name, measure in measures.items():
         centres, deviations = zip(*(means[str(term)] for term in terms[name]), strict=True)
-        estimates[name] = Estimate(measure.combine(centres, by_topic))
+        value, se = measure.combine(centres, by_topic), None
         if policy.sampled:
             squares = np.where(counts, measure.combine(deviations, by_sample), 0.0) ** 2
             se = np.sqrt(squares.sum(axis=1) / (count - 1) / count)
-            estimates[name] = Estimate(
-                estimates[name].value, np.where(np.isnan(estimates[name].value), np.nan, se)
-            )
+            se[np.isnan(value)] = np.nan
+        estimates[name] = Estimate(value, se)
     return estimates
 
 

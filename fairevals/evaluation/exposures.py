@@ -15,9 +15,10 @@ from fairevals.errors import InputWarning, UsageError, unknown
 from fairevals.evaluation.plan import OpenRun, Plan, open_run
 from fairevals.evaluation.scores import ALL
 from fairevals.io.task import PolicySpec
-from fairevals.measures.base import MERITS, divide, merit, rank_sum
+from fairevals.measures.base import MERITS, merit
 from fairevals.measures.disparity import group_means
 from fairevals.measures.expected_exposure import group_sums, target_exposure
+from fairevals.measures.shares import shares_of_sum
 from fairevals.policy.plackett_luce import Estimate
 from fairevals.policy.policies import Exposure, PlackettLuceRun, Policy, generator, jackknife
 from fairevals.typing import Bools, Floats
@@ -93,7 +94,7 @@ def _open(
 
 def _estimate(policy: Policy, block: Block, query: ExposureQuery) -> Estimate:
     """Each document's exposure, with its standard error under the method "mc"."""
-    if query.method != "mc" or not isinstance(policy, PlackettLuceRun) or not block.row.shape[1]:
+    if query.method != "mc" or not isinstance(policy, PlackettLuceRun):
         return Estimate(policy.exposure(block, query.model, query.cutoff).value)
     return policy.policy(block).exposure(
         query.model,
@@ -101,7 +102,7 @@ def _estimate(policy: Policy, block: Block, query: ExposureQuery) -> Estimate:
         method="mc",
         samples=policy.samples,
         rng=[generator(policy.seed, policy.run, topic) for topic in block.topics],
-        grades=block.grades if query.model.looks_at_grades else None,
+        grades=block.grades,
     )
 
 
@@ -110,10 +111,9 @@ def document_exposures(source: Any, collection: Collection, query: ExposureQuery
     opened = _open(source, collection, query)
     for block in opened.blocks():
         estimate = _estimate(opened.policy, block, query)
-        nothing, width = np.full(block.row.shape, np.nan), block.row.shape[1]
-        target = nothing
+        target = nothing = np.full(block.row.shape, np.nan)
         if not query.model.looks_at_grades:  # else the attention of a rank depends on the documents above it
-            weights = query.model.weights(width if query.cutoff is None else min(width, query.cutoff))
+            weights = query.model.weights(block.row.shape[1])[: query.cutoff]
             target = target_exposure(block.grades, block.is_candidate, weights)
         se = nothing if estimate.se is None else estimate.se
         columns = (estimate.value, se, merit(block.grades, query.merit), target)
@@ -161,9 +161,8 @@ def _group_columns(block: Block, name: str, exposure: Exposure, query: ExposureQ
     there: Bools = view.applies[:, None] & (block.retrieved > 0)[:, None]
     candidates = view.membership * block.is_candidate[..., None]
     mean_merit = group_means(merit(block.grades, query.merit), candidates)
-    total = rank_sum(sums)[:, None]
-    share = divide(sums, total, total > 0)
-    return tuple(np.where(there, a, np.nan) for a in (sums, se, share, view.target, mean_merit))
+    columns = (sums, se, shares_of_sum(sums), view.target, mean_merit)
+    return tuple(np.where(there, a, np.nan) for a in columns)
 
 
 def _mean_rows(name: str, groups: tuple[str, ...], kept: list[tuple[Floats, ...]]) -> Iterator[GroupRow]:

@@ -68,8 +68,8 @@ class AWRF(ExposureMeasure):
         value = attention_weighted_rank_fairness(exposed.exposure, attribute.membership, target, base)
         return np.where(attribute.applies, value, np.nan)
 
-    def gradient(self, exposed: Exposed) -> Floats:
-        """∂AWRF/∂ε. The slope at a share of 0 is infinite: shares below 1e-12 have the slope there."""
+    def value_and_gradient(self, exposed: Exposed) -> tuple[Floats, Floats]:
+        """AWRF and ∂AWRF/∂ε. The slope at a share of 0 is infinite: shares below 1e-12 have the slope there."""
         attribute = exposed.attribute(self.attr)
         sums = group_sums(exposed.exposure, attribute.membership)
         total = rank_sum(sums)[..., None]
@@ -79,7 +79,7 @@ class AWRF(ExposureMeasure):
         slope = -(slope - rank_sum(share * slope)[..., None]) * (math.log(2) if self.base == "e" else 1.0)
         defined = (total > 0) & attribute.applies[..., None] & ~np.isnan(slope)
         by_group = divide(slope, total, defined, otherwise=0.0)
-        return rank_sum(attribute.membership * by_group[..., None, :])
+        return self.of_exposure(exposed), rank_sum(attribute.membership * by_group[..., None, :])
 
 
 @dataclass(frozen=True)

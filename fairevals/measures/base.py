@@ -228,19 +228,17 @@ class _WithAttention(Measure):
         except ValueError as error:
             raise UsageError(f"{self.name}: {error}") from None
 
-    @abstractmethod
     def of_exposure(self, exposed: Exposed) -> Floats:
         """The value for each topic, from exposures under `attention` cut at `cutoff`; NaN where undefined."""
+        return self.value_and_gradient(exposed)[0]
 
     def gradient(self, exposed: Exposed) -> Floats:
         """∂value/∂exposure, (topics, documents); 0 on topics where the value is undefined."""
-        if type(self).value_and_gradient is _WithAttention.value_and_gradient:
-            raise UsageError(f"{self} has no gradient, so it cannot be trained for")
         return self.value_and_gradient(exposed)[1]
 
     def value_and_gradient(self, exposed: Exposed) -> tuple[Floats, Floats]:
-        """Both at once; a measure whose gradient shares work with its value overrides this in place of `gradient`."""
-        return self.of_exposure(exposed), self.gradient(exposed)
+        """Both at once, because they share work; a measure without a gradient overrides `of_exposure` alone."""
+        raise UsageError(f"{self} has no gradient, so it cannot be trained for")
 
 
 class LinearMeasure(_WithAttention, RankingMeasure):
@@ -261,11 +259,9 @@ class LinearMeasure(_WithAttention, RankingMeasure):
         """The value for each ranking; NaN where undefined."""
         cut = ranked.cut(self.cutoff)
         weights = self.attention_model.weights(cut.grades.shape[-1])
-        return self._scaled(rank_sum(self.worth(cut) * weights), ranked)
-
-    def of_exposure(self, exposed: Exposed) -> Floats:
-        """The expected value for each topic; NaN where undefined."""
-        return self._scaled(rank_sum(exposed.exposure * self.worth(exposed)), exposed)
+        total = rank_sum(self.worth(cut) * weights)
+        scale = np.broadcast_to(self.scale(ranked), total.shape)
+        return divide(total, scale, scale > 0)
 
     def value_and_gradient(self, exposed: Exposed) -> tuple[Floats, Floats]:
         """The expected value, and worth/scale; NaN and 0 where undefined."""
@@ -273,10 +269,6 @@ class LinearMeasure(_WithAttention, RankingMeasure):
         scale = np.broadcast_to(self.scale(exposed), worth.shape[:-1])
         value = divide(rank_sum(exposed.exposure * worth), scale, scale > 0)
         return value, divide(worth, scale[..., None], (scale > 0)[..., None], otherwise=0.0)
-
-    def _scaled(self, total: Floats, view: View) -> Floats:
-        scale = np.broadcast_to(self.scale(view), total.shape)
-        return divide(total, scale, scale > 0)
 
 
 @dataclass(frozen=True)
@@ -312,6 +304,10 @@ class CompositeMeasure(Measure):
         """The value for each topic from the values of `parts`, NaN where undefined."""
 
 
+FEW = 8
+"""Up to so many terms, such as groups, numpy adds whole columns faster than it accumulates along the rows."""
+
+
 def rank_sum(terms: Array) -> Floats:
     """The sum along the last axis, added strictly from left to right.
 
@@ -321,10 +317,13 @@ def rank_sum(terms: Array) -> Floats:
     >>> float(rank_sum(np.array([0.5, 0.25, 0.0])))
     0.75
     """
-    if terms.shape[-1] == 0:
-        return np.zeros(terms.shape[:-1])
-    total: Floats = np.cumsum(terms, axis=-1, dtype=np.float64)[..., -1]
-    return total
+    if terms.shape[-1] <= FEW:
+        total = np.zeros(terms.shape[:-1])
+        for position in range(terms.shape[-1]):
+            total += terms[..., position]
+        return total
+    last: Floats = np.cumsum(terms, axis=-1, dtype=np.float64)[..., -1]
+    return last
 
 
 def stretches(values: Array) -> tuple[Ints, Ints]:

@@ -17,23 +17,24 @@ from fairevals.measures.base import (
     rank_sum,
     stretches,
 )
+from fairevals.measures.expected_exposure import group_sums
 from fairevals.typing import Bools, Floats, Ints
 
 TIE = 1e-12
 """Mean merits that differ by less than this, relatively, are equal: rounding must not decide which is larger."""
 
 
-def pair_excess(ratios: Floats, levels: Ints) -> tuple[Floats, Floats]:
-    """Sums over ordered pairs i≠j, level_i ≥ level_j > 0, of max(0, r_i − r_j), and their gradients by r.
+def pair_excess(ratios: Floats, levels: Ints) -> tuple[Floats, Floats, Floats]:
+    """Sums over ordered pairs i≠j, level_i ≥ level_j > 0, of max(0, r_i − r_j), their gradients by r, and how many.
 
     `ratios` and `levels` are (rows, items). max(0, r_i − r_j) is the length of the line between r_j and r_i, so the sum
     over pairs is the sum, over the gaps between neighbouring ratios, of the gap times the number of pairs that span
     it. That number is a sum over levels of products of two counts. Nothing cancels; memory is O(items) and time
     O(items × levels). At equal ratios the derivative is 0.
 
-    >>> total, slope = pair_excess(np.array([[0.5, 0.63, 0.5]]), np.array([[2, 1, 1]]))
-    >>> total.round(2), slope
-    (array([0.13]), array([[ 0.,  1., -1.]]))
+    >>> total, slope, pairs = pair_excess(np.array([[0.5, 0.63, 0.5]]), np.array([[2, 1, 1]]))
+    >>> total.round(2), slope, pairs
+    (array([0.13]), array([[ 0.,  1., -1.]]), array([4.]))
     """
     counted = levels > 0
     order = np.argsort(np.where(counted, ratios, np.inf), axis=-1, kind="stable")
@@ -44,7 +45,7 @@ def pair_excess(ratios: Floats, levels: Ints) -> tuple[Floats, Floats]:
     first, last = stretches(r)
     spanning, up_to = np.zeros(r.shape), np.zeros((rows, items + 1))
     total_counts = np.cumsum(level_of > 0, axis=-1, dtype=np.float64)
-    slope = np.zeros(r.shape)
+    slope, pairs = np.zeros(r.shape), np.zeros(rows)
     for level in range(1, int(levels.max(initial=0)) + 1):
         here = level_of == level
         at = np.cumsum(here, axis=-1, dtype=np.float64)
@@ -52,6 +53,7 @@ def pair_excess(ratios: Floats, levels: Ints) -> tuple[Floats, Floats]:
         below_level = up_to[:, 1:].copy()
         up_to[:, 1:] += at
         spanning += (at[:, -1:] - at) * up_to[:, 1:]
+        pairs += at[:, -1] * (up_to[:, -1] - 1)
         # An item rises above all lower ratios of at most its level, and sinks below all higher of at least it.
         lower = np.take_along_axis(up_to, first, axis=1)
         of_higher_level = total_counts - below_level
@@ -61,7 +63,7 @@ def pair_excess(ratios: Floats, levels: Ints) -> tuple[Floats, Floats]:
     gaps = np.subtract(following, r, out=np.zeros_like(r), where=spanning > 0)
     by_item = np.zeros(ratios.shape)
     np.put_along_axis(by_item, order, slope, axis=-1)
-    return rank_sum(gaps * spanning), by_item
+    return rank_sum(gaps * spanning), by_item, pairs
 
 
 def merit_levels(merits: Floats) -> Ints:
@@ -79,27 +81,14 @@ def merit_levels(merits: Floats) -> Ints:
     return levels
 
 
-def _flat(*arrays: Floats) -> tuple[tuple[int, ...], list[Floats]]:
-    """The common leading shape, and the arrays with it as one axis."""
-    shape = np.broadcast_shapes(*(a.shape for a in arrays))
-    size = math.prod(shape[:-1])
-    return shape, [np.broadcast_to(a, shape).reshape(size, shape[-1]) for a in arrays]
-
-
 def _individual(exposure: Floats, merits: Floats) -> tuple[Floats, Floats]:
     """D_ind and its gradient by the exposures."""
-    shape, (v, m) = _flat(exposure, merits)
+    both = np.stack(np.broadcast_arrays(exposure, merits))
+    shape = both.shape[1:]
+    v, m = both.reshape(2, math.prod(shape[:-1]), shape[-1])
     counted = m > 0
-    inverse = np.divide(1.0, m, out=np.zeros(m.shape), where=counted)
-    levels = merit_levels(m)
-    total, slope = pair_excess(np.divide(v, m, out=np.zeros(m.shape), where=counted), levels)
-    # A document of level l is the first of a pair with every other one of a level up to l.
-    pairs = np.zeros(len(m))
-    up_to = np.zeros(len(m))
-    for level in range(1, int(levels.max(initial=0)) + 1):
-        at = (levels == level).sum(axis=-1)
-        up_to += at
-        pairs += at * (up_to - 1)
+    ratios, inverse = (divide(above, m, counted, otherwise=0.0) for above in (v, np.ones(())))
+    total, slope, pairs = pair_excess(ratios, merit_levels(m))
     defined = (pairs > 0) & np.any(counted & (v > 0), axis=1)
     value = divide(total, pairs, defined)
     gradient = divide(slope * inverse, pairs[:, None], defined[:, None], otherwise=0.0)
@@ -120,21 +109,26 @@ def individual_disparity(exposure: Floats, merits: Floats) -> Floats:
     return _individual(exposure, merits)[0]
 
 
-def cross_disparity(exposure: Floats, merits: Floats, counted: Bools) -> Floats:
+def cross_disparity(exposure: Floats, merits: Floats, counted: Bools) -> tuple[Floats, Floats]:
     """D_cross: Σ_{i≠j} (ε_i·M_j − ε_j·M_i)²/(n(n−1)) over the n counted documents of the last axis.
 
     0 where all merits are 0, NaN with fewer than two documents or without exposure. The sum over all pairs is
-    2·ΣM²·Σ(ε − c·M)² with c = ΣεM/ΣM², in which nothing cancels. See Oosterhuis, SIGIR 2021.
+    2·ΣM²·Σ(ε − c·M)² with c = ΣεM/ΣM², in which nothing cancels. See Oosterhuis, SIGIR 2021. Also returns the
+    gradient by the exposures, 4·(ε_d·ΣM² − M_d·ΣεM)/(n(n−1)).
 
-    >>> float(cross_disparity(np.array([1.0, 0.5]), np.array([1.0, 1.0]), np.array([True, True])))
-    0.25
+    >>> value, gradient = cross_disparity(np.array([1.0, 0.5]), np.array([1.0, 1.0]), np.array([True, True]))
+    >>> float(value), gradient
+    (0.25, array([ 1., -1.]))
     """
     v, m = exposure * counted, merits * counted
-    squares = rank_sum(m * m)
-    slope = divide(rank_sum(v * m), squares, squares > 0, otherwise=0.0)
+    squares, products = rank_sum(m * m), rank_sum(v * m)
+    c = divide(products, squares, squares > 0, otherwise=0.0)
+    total = 2 * squares * rank_sum(np.square(v - c[..., None] * m))
+    slope = 4 * (v * squares[..., None] - m * products[..., None])
     n = counted.sum(axis=-1)
-    total = 2 * squares * rank_sum(np.square(v - slope[..., None] * m))
-    return divide(total, n * (n - 1.0), (n > 1) & np.any(v > 0, axis=-1))
+    pairs = n * (n - 1.0)
+    value = divide(total, pairs, (n > 1) & np.any(v > 0, axis=-1))
+    return value, divide(slope, pairs[..., None], (n > 1)[..., None], otherwise=0.0)
 
 
 def group_means(values: Floats, membership: Floats) -> Floats:
@@ -169,12 +163,13 @@ def not_below(merits: Floats, group: int, ties: str = "both") -> Bools:
 def _of_groups(
     exposure: Floats, merits: Floats, membership: Floats, pairs: str, ties: str
 ) -> tuple[Floats, Floats]:
-    """D_group, and its gradient by the groups' mean exposures."""
-    means = group_means(np.stack([exposure, merits]), membership)
-    shape, (v, m) = means.shape[1:], means.reshape(2, -1, means.shape[-1])
+    """D_group, and its gradient by the documents' exposures."""
+    sizes = rank_sum(membership.swapaxes(-1, -2))
+    means = [divide(group_sums(each, membership), sizes, sizes > 0) for each in (exposure, merits)]
+    shape = sizes.shape
+    v, m = (mean.reshape(-1, shape[-1]) for mean in means)
     counted = m > 0  # False for the NaN of a group without documents
-    inverse = np.divide(1.0, m, out=np.zeros(m.shape), where=counted)
-    ratios = np.divide(v, m, out=np.zeros(m.shape), where=counted)
+    ratios, inverse = (divide(above, m, counted, otherwise=0.0) for above in (v, np.ones(())))
     value, slope = np.zeros(len(m)), np.zeros(m.shape)
     for group in range(m.shape[1]):
         excess = np.maximum(ratios[:, group, None] - ratios, 0.0) * not_below(m, group, ties)
@@ -194,7 +189,8 @@ def _of_groups(
     defined = (n > 1) & np.any(v > 0, axis=1)
     value = np.where(defined, value / count, np.nan)
     slope = np.where(defined[:, None], slope * inverse / count[:, None], 0.0)
-    return value.reshape(shape[:-1]), slope.reshape(shape)
+    share = divide(slope.reshape(shape), sizes, sizes > 0, otherwise=0.0)
+    return value.reshape(shape[:-1]), rank_sum(membership * share[..., None, :])
 
 
 def group_disparity(
@@ -216,13 +212,6 @@ def group_disparity(
     return _of_groups(exposure, merits, membership, pairs, ties)[0]
 
 
-def by_documents(slope: Floats, membership: Floats) -> Floats:
-    """A gradient by group means (…, group) as a gradient by the documents' values (…, document)."""
-    size = rank_sum(membership.swapaxes(-1, -2))
-    share = divide(np.where(np.isnan(slope), 0.0, slope), size, size > 0, otherwise=0.0)
-    return rank_sum(membership * share[..., None, :])
-
-
 @dataclass(frozen=True)
 class DInd(ExposureMeasure):
     """How far documents get more exposure per merit than documents of no more merit.
@@ -237,9 +226,6 @@ class DInd(ExposureMeasure):
     source = "Singh, Joachims: Policy learning for fairness in ranking. NeurIPS 2019"
 
     merit: str = merit_param()
-
-    def of_exposure(self, exposed: Exposed) -> Floats:
-        return individual_disparity(exposed.exposure, merit(exposed.grades, self.merit))
 
     def value_and_gradient(self, exposed: Exposed) -> tuple[Floats, Floats]:
         """D_ind and ∂D_ind/∂ε; 0 at the kinks, where two documents have equal exposure per merit."""
@@ -264,15 +250,9 @@ class DCross(ExposureMeasure):
 
     merit: str = merit_param()
 
-    def of_exposure(self, exposed: Exposed) -> Floats:
+    def value_and_gradient(self, exposed: Exposed) -> tuple[Floats, Floats]:
+        """D_cross and ∂D_cross/∂ε."""
         return cross_disparity(exposed.exposure, merit(exposed.grades, self.merit), exposed.candidates)
-
-    def gradient(self, exposed: Exposed) -> Floats:
-        """4·(ε_d·ΣM² − M_d·ΣεM) / (n(n−1))."""
-        v, m = (a * exposed.candidates for a in (exposed.exposure, merit(exposed.grades, self.merit)))
-        n = exposed.candidates.sum(axis=-1)
-        slope = v * rank_sum(m * m)[..., None] - m * rank_sum(v * m)[..., None]
-        return divide(4 * slope, (n * (n - 1.0))[..., None], (n > 1)[..., None], otherwise=0.0)
 
 
 @dataclass(frozen=True)
@@ -298,17 +278,9 @@ class DGroup(ExposureMeasure):
     ties: str = param("both", "what counts between groups of equal merit", choices=("both", "first"))
     merit: str = merit_param()
 
-    def of_exposure(self, exposed: Exposed) -> Floats:
-        return np.where(exposed.attribute(self.attr).applies, self._value_and_slope(exposed)[0], np.nan)
-
     def value_and_gradient(self, exposed: Exposed) -> tuple[Floats, Floats]:
         """D_group and ∂D_group/∂ε; 0 at the kinks."""
-        value, slope = self._value_and_slope(exposed)
-        gradient = by_documents(slope, exposed.candidate_membership(self.attr))
+        merits, membership = merit(exposed.grades, self.merit), exposed.candidate_membership(self.attr)
+        value, gradient = _of_groups(exposed.exposure, merits, membership, self.pairs, self.ties)
         applies = exposed.attribute(self.attr).applies
         return np.where(applies, value, np.nan), np.where(applies[..., None], gradient, 0.0)
-
-    def _value_and_slope(self, exposed: Exposed) -> tuple[Floats, Floats]:
-        merits = merit(exposed.grades, self.merit)
-        membership = exposed.candidate_membership(self.attr)
-        return _of_groups(exposed.exposure, merits, membership, self.pairs, self.ties)

@@ -18,7 +18,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from fairevals.measures.base import divide
+from fairevals.measures.base import divide, rank_sum
 from fairevals.typing import Bools, Floats
 
 Divergence: TypeAlias = Callable[[Floats, Floats], Floats]
@@ -35,7 +35,7 @@ def jensen_shannon_divergence(p: Floats, target: Floats) -> Floats:
     both = p + target
     # The two terms of a group add up to at least 0, except for rounding.
     terms = np.maximum((_relative_to_mean(p, both) + _relative_to_mean(target, both)) / 2, 0)
-    return np.minimum(_group_sum(terms), 1.0)
+    return np.minimum(rank_sum(terms), 1.0)
 
 
 def normalised_match_distance(p: Floats, target: Floats) -> Floats:
@@ -48,7 +48,7 @@ def normalised_match_distance(p: Floats, target: Floats) -> Floats:
     array([0.5, 1. ])
     """
     moved = np.cumsum(p - target, axis=-1)
-    return np.minimum(_group_sum(np.abs(moved)) / max(int(moved.shape[-1]) - 1, 1), 1.0)
+    return np.minimum(rank_sum(np.abs(moved)) / max(int(moved.shape[-1]) - 1, 1), 1.0)
 
 
 def root_normalised_order_aware_divergence(p: Floats, target: Floats) -> Floats:
@@ -85,7 +85,7 @@ def normalised_variational_distance(p: Floats, target: Floats) -> Floats:
     >>> float(normalised_variational_distance(np.array([1.0, 0.0]), np.array([0.75, 0.25])))
     0.25
     """
-    return np.minimum(_group_sum(np.abs(p - target)) / 2, 1.0)
+    return np.minimum(rank_sum(np.abs(p - target)) / 2, 1.0)
 
 
 def root_normalised_sum_of_squares(p: Floats, target: Floats) -> Floats:
@@ -96,7 +96,7 @@ def root_normalised_sum_of_squares(p: Floats, target: Floats) -> Floats:
     >>> float(root_normalised_sum_of_squares(np.array([1.0, 0.0]), np.array([0.75, 0.25])))
     0.25
     """
-    return np.minimum(np.sqrt(_group_sum(np.square(p - target)) / 2), 1.0)
+    return np.minimum(np.sqrt(rank_sum(np.square(p - target)) / 2), 1.0)
 
 
 DIVERGENCES: dict[str, Divergence] = {
@@ -121,7 +121,7 @@ def _relative_to_mean(p: Floats, both: Floats) -> Floats:
 def _order_aware(p: Floats, target: Floats, distance: Floats) -> Floats:
     """sqrt(Σ_j distance_j·(p_j−p*_j)²/(C−1)), at most 1."""
     squares = np.square(p - target)
-    return np.minimum(np.sqrt(_group_sum(distance * squares) / max(int(squares.shape[-1]) - 1, 1)), 1.0)
+    return np.minimum(np.sqrt(rank_sum(distance * squares) / max(int(squares.shape[-1]) - 1, 1)), 1.0)
 
 
 def _mean_distance(support: Bools) -> Floats:
@@ -131,11 +131,3 @@ def _mean_distance(support: Bools) -> Floats:
     total = support.astype(np.float64) @ np.abs(groups[:, None] - groups).astype(np.float64)
     size = np.count_nonzero(support, axis=-1, keepdims=True)
     return divide(total, size, size > 0)
-
-
-def _group_sum(terms: Floats) -> Floats:
-    """The sum over groups, from first to last. The order in which numpy's sum adds depends on the shape."""
-    total: Floats = np.zeros(terms.shape[:-1])
-    for group in range(terms.shape[-1]):
-        total = total + terms[..., group]
-    return total

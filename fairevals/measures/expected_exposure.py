@@ -23,12 +23,10 @@ def target_exposure(grades: Floats, candidates: Bools, attention_weights: Floats
     array([0.   , 1.   , 0.375, 0.375, 0.   ])
     """
     documents = grades.shape[-1]
-    weights = np.zeros((*attention_weights.shape[:-1], documents))
     ranks = min(documents, attention_weights.shape[-1])
-    weights[..., :ranks] = attention_weights[..., :ranks]
-    summed = np.zeros((*weights.shape[:-1], documents + 1))
-    np.cumsum(weights, axis=-1, out=summed[..., 1:])
-    summed = np.broadcast_to(summed, (*grades.shape[:-1], documents + 1))
+    weights = np.zeros((*attention_weights.shape[:-1], documents + 1))  # the first 0 is for no ranks
+    weights[..., 1 : ranks + 1] = attention_weights[..., :ranks]
+    summed = np.broadcast_to(np.cumsum(weights, axis=-1), (*grades.shape[:-1], documents + 1))
 
     order = np.argsort(np.where(candidates, -grades, np.inf), axis=-1, kind="stable")
     ideal = np.take_along_axis(np.where(candidates, grades, -np.inf), order, axis=-1)
@@ -69,46 +67,33 @@ class ExpectedExposureMeasure(ExposureMeasure):
     )
 
     @abstractmethod
-    def of_pair(self, exposure: Floats, target: Floats) -> Floats:
-        """The value from the exposures and target exposures of documents, or groups, on the last axis."""
-
-    @abstractmethod
-    def slope_of_pair(self, exposure: Floats, target: Floats) -> Floats:
-        """The derivative of `of_pair` by the exposures."""
+    def contributions(self, exposure: Floats, target: Floats) -> tuple[Floats, Floats]:
+        """What each document, or group, adds to the value, and the derivative of that by its exposure."""
 
     def target(self, exposed: Exposed) -> Floats:
         """The target exposure of each document, (topics, documents)."""
         attention = self.attention_model
-        ranks = min(self.cutoff or exposed.grades.shape[-1], exposed.grades.shape[-1])
         if attention.looks_at_grades:
             # Documents of a block are alike in grade, so that their order in it changes no rank's attention.
             ideal = -np.sort(np.where(exposed.candidates, -exposed.grades, np.inf), axis=-1)
-            weights = attention.weights_given(ideal[..., :ranks])
+            weights = attention.weights_given(ideal)
         else:
-            weights = attention.weights(ranks)
-        return target_exposure(exposed.grades, exposed.candidates, weights)
+            weights = attention.weights(exposed.grades.shape[-1])
+        return target_exposure(exposed.grades, exposed.candidates, weights[..., : self.cutoff])
 
-    def of_exposure(self, exposed: Exposed) -> Floats:
-        exposure, target, defined = self._pair(exposed)
-        return np.where(defined, self.of_pair(exposure, target), np.nan)
-
-    def gradient(self, exposed: Exposed) -> Floats:
-        """∂value/∂ε of each document; through the sums of its groups where there is an attribute."""
-        exposure, target, defined = self._pair(exposed)
-        slope = np.where(defined[..., None], self.slope_of_pair(exposure, target), 0.0)
+    def value_and_gradient(self, exposed: Exposed) -> tuple[Floats, Floats]:
+        """The value and ∂value/∂ε of each document, through the sums of its groups where there is an attribute."""
+        exposure, target = exposed.exposure, self.target(exposed)
         if self.attr is None:
-            return slope
-        return rank_sum(exposed.attribute(self.attr).membership * slope[..., None, :])
-
-    def _pair(self, exposed: Exposed) -> tuple[Floats, Floats, Bools]:
-        """Exposure and target exposure of documents or groups, and whether they are defined."""
-        target = self.target(exposed)
-        if self.attr is None:
-            documents: Bools = np.any(exposed.present, axis=-1)
-            return exposed.exposure, target, documents
-        attribute = exposed.attribute(self.attr)
-        exposures, targets = (group_sums(a, attribute.membership) for a in (exposed.exposure, target))
-        return exposures, targets, attribute.applies & attribute.membership.any(axis=(-2, -1))
+            value, slope = self.contributions(exposure, target)
+            defined: Bools = np.any(exposed.present, axis=-1)
+        else:
+            attribute = exposed.attribute(self.attr)
+            groups = (group_sums(a, attribute.membership) for a in (exposure, target))
+            value, by_group = self.contributions(*groups)
+            slope = rank_sum(attribute.membership * by_group[..., None, :])
+            defined = attribute.applies & attribute.membership.any(axis=(-2, -1))
+        return np.where(defined, rank_sum(value), np.nan), np.where(defined[..., None], slope, 0.0)
 
 
 @dataclass(frozen=True)
@@ -122,11 +107,8 @@ class EEL(ExpectedExposureMeasure):
         "share in the ideal order, 0 for other documents"
     )
 
-    def of_pair(self, exposure: Floats, target: Floats) -> Floats:
-        return rank_sum(np.square(exposure - target))
-
-    def slope_of_pair(self, exposure: Floats, target: Floats) -> Floats:
-        return 2 * (exposure - target)
+    def contributions(self, exposure: Floats, target: Floats) -> tuple[Floats, Floats]:
+        return np.square(exposure - target), 2 * (exposure - target)
 
 
 @dataclass(frozen=True)
@@ -137,11 +119,8 @@ class EED(ExpectedExposureMeasure):
     direction = LOWER
     formula = "Σε² over documents or groups"
 
-    def of_pair(self, exposure: Floats, target: Floats) -> Floats:
-        return rank_sum(np.square(exposure))
-
-    def slope_of_pair(self, exposure: Floats, target: Floats) -> Floats:
-        return 2 * exposure
+    def contributions(self, exposure: Floats, target: Floats) -> tuple[Floats, Floats]:
+        return np.square(exposure), 2 * exposure
 
 
 @dataclass(frozen=True)
@@ -152,8 +131,5 @@ class EER(ExpectedExposureMeasure):
     direction = HIGHER
     formula = "Σε·ε* over documents or groups, ε* as in EE_L"
 
-    def of_pair(self, exposure: Floats, target: Floats) -> Floats:
-        return rank_sum(exposure * target)
-
-    def slope_of_pair(self, exposure: Floats, target: Floats) -> Floats:
-        return target
+    def contributions(self, exposure: Floats, target: Floats) -> tuple[Floats, Floats]:
+        return exposure * target, target

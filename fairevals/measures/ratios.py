@@ -62,25 +62,19 @@ class RatioMeasure(ExposureMeasure):
     def weights(self, exposed: Exposed) -> tuple[Floats | float, Floats | None]:
         """What exposures are multiplied by, and the merits by whose mean the mean exposure is divided, if any."""
 
-    def of_exposure(self, exposed: Exposed) -> Floats:
-        attribute, membership = self._sides(exposed)
-        factor, merits = self.weights(exposed)
-        per = None if merits is None else group_means(merits, membership)
-        value = log_ratio(group_means(exposed.exposure * factor, membership), per)
-        return np.where(attribute.applies, value, np.nan)
-
-    def gradient(self, exposed: Exposed) -> Floats:
-        """∂value/∂ε: each document's part in its side's sum; the merits cancel."""
-        _, membership = self._sides(exposed)
-        factor, _ = self.weights(exposed)
-        defined = ~np.isnan(self.of_exposure(exposed))[..., None]
-        sums = group_sums(exposed.exposure * factor, membership)
-        share = divide(np.array([1.0, -1.0]), sums, (sums > 0) & defined, otherwise=0.0)
-        return rank_sum(membership * share[..., None, :]) * factor
-
-    def _sides(self, exposed: Exposed) -> tuple[AttributeView, Floats]:
+    def value_and_gradient(self, exposed: Exposed) -> tuple[Floats, Floats]:
+        """The value, and by ε each document's part in its side's sum: the merits cancel."""
         attribute = exposed.attribute(self.attr)
-        return attribute, sides(attribute, self.protected) * exposed.candidates[..., None]
+        membership = sides(attribute, self.protected) * exposed.candidates[..., None]
+        factor, merits = self.weights(exposed)
+        weighted = exposed.exposure * factor
+        per = None if merits is None else group_means(merits, membership)
+        value = log_ratio(group_means(weighted, membership), per)
+        value = np.where(attribute.applies, value, np.nan)
+        sums = group_sums(weighted, membership)
+        defined = (sums > 0) & ~np.isnan(value)[..., None]
+        share = divide(np.array([1.0, -1.0]), sums, defined, otherwise=0.0)
+        return value, rank_sum(membership * share[..., None, :]) * factor
 
 
 @dataclass(frozen=True)

@@ -53,13 +53,13 @@ class IAA(ExposureMeasure):
     def of_exposure(self, exposed: Exposed) -> Floats:
         return inequity_of_attention(exposed.exposure, merit(exposed.grades, self.merit))
 
-    def gradient(self, exposed: Exposed) -> Floats:
-        """∂IAA/∂ε; 0 at the kinks, where the shares are equal."""
+    def value_and_gradient(self, exposed: Exposed) -> tuple[Floats, Floats]:
+        """IAA and ∂IAA/∂ε; 0 at the kinks, where the shares are equal."""
         share = shares_of_sum(exposed.exposure)
         sign = np.sign(share - shares_of_sum(merit(exposed.grades, self.merit)))
         slope = sign - rank_sum(sign * share)[..., None]
         total, defined = rank_sum(exposed.exposure)[..., None], ~np.isnan(slope) & exposed.present
-        return divide(slope, total, defined, otherwise=0.0)
+        return self.of_exposure(exposed), divide(slope, total, defined, otherwise=0.0)
 
 
 @dataclass(frozen=True)

@@ -216,14 +216,11 @@ def chunks_of(grid: Grid, mixture_for: Callable[[int], Mixture | None] | None = 
 
     ``mixture_for(ranks)`` gives the weights of that many ranks as a mixture, for topics without a cutoff.
     """
-    if mixture_for is None:
-        yield from _chunks_of_blocks(grid, np.arange(len(grid.topic)), None)
-        return
-    whole = grid.ranks == np.count_nonzero(grid.scores > -np.inf, axis=1)
+    whole = (grid.ranks == np.count_nonzero(grid.scores > -np.inf, axis=1)) & (mixture_for is not None)
     # A power of two, so that topics of similar length share a mixture; still a function of the topic alone.
     ranks = np.where(whole, 2 ** np.ceil(np.log2(np.maximum(grid.ranks, 2))), 0).astype(np.int64)[grid.topic]
     for number in np.unique(ranks).tolist():
-        mixture = mixture_for(number) if number else None
+        mixture = mixture_for(number) if mixture_for and number else None
         yield from _chunks_of_blocks(grid, np.flatnonzero(ranks == number), mixture)
 
 

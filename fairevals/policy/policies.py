@@ -127,8 +127,6 @@ class PlackettLuceRun(Policy):
         """Exact, except where attention looks at grades: then from samples."""
         if attention.looks_at_grades:
             return super().exposure(block, attention, cutoff)
-        if block.row.shape[1] == 0:
-            return Exposure(np.zeros(block.row.shape))
         return Exposure(self.policy(block).exposure(attention, k=cutoff, tolerance=EXPOSURE_TOLERANCE).value)
 
 

@@ -34,7 +34,7 @@ def groups_needed(what: str) -> UsageError:
 
 @dataclass(frozen=True)
 class Batch:
-    """Some topics, padded to the longest. Measures see it as `block`."""
+    """Some topics, padded at the end to the longest. Measures see it as `block`."""
 
     features: Array
     """(topics, documents, features); 0 for padding."""
@@ -73,17 +73,6 @@ class Batch:
             rankings=None,
             max_grade=self.max_grade,
             attributes=views,
-        )
-
-    def topic(self, number: int) -> Batch:
-        """One topic without its padding."""
-        there, only = self.present[number], slice(number, number + 1)
-        return replace(
-            self,
-            features=self.features[only, there],
-            grades=self.grades[only, there],
-            present=self.present[only, there],
-            membership=None if self.membership is None else self.membership[only, there],
         )
 
 
@@ -136,7 +125,7 @@ class Dataset:
     def __len__(self) -> int:
         return len(self.topics)
 
-    @property
+    @cached_property
     def max_grade(self) -> float:
         """The largest grade; 1 where nothing is relevant."""
         return float(self.grades.max(initial=0.0)) or 1.0
@@ -151,7 +140,7 @@ class Dataset:
         """The rows of each topic."""
         return (slice(a, b) for a, b in zip(self.starts[:-1].tolist(), self.starts[1:].tolist(), strict=True))
 
-    def batch(self, topics: Sequence[int] | Ints, max_grade: float | None = None) -> Batch:
+    def batch(self, topics: Sequence[int] | Ints) -> Batch:
         """Some of the topics, padded to the longest of them."""
         chosen = np.asarray(topics, dtype=np.int64)
         length = self.lengths[chosen, None]
@@ -165,8 +154,8 @@ class Dataset:
             return cells
 
         membership = None if self.membership is None else padded(self.membership)
-        grade = self.max_grade if max_grade is None else max_grade
-        return Batch(padded(self.features), padded(self.grades), present, membership, grade, self.groups)
+        features, grades = padded(self.features), padded(self.grades)
+        return Batch(features, grades, present, membership, self.max_grade, self.groups)
 
     def batches(self) -> Iterator[Batch]:
         """All topics in batches of bounded size, topics of similar length together."""
@@ -266,10 +255,9 @@ def groups_from_feature(data: Sequence[Dataset], number: int) -> list[Dataset]:
     names = tuple(f"{value:g}" for value in values.tolist())
     if len(set(names)) < len(names):
         names = tuple(map(repr, values.tolist()))
-    of_group = [each.features[:, number - 1, None] == values for each in data]
     return [
-        replace(each, groups=names, membership=m.astype(float))
-        for each, m in zip(data, of_group, strict=True)
+        replace(each, groups=names, membership=(each.features[:, number - 1, None] == values).astype(float))
+        for each in data
     ]
 
 

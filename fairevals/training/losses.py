@@ -181,29 +181,27 @@ class BanditRankLoss:
 
     def gradient(self, scores: Floats, batch: Batch, rng: np.random.Generator) -> tuple[Floats, Floats]:
         value, gradient = np.zeros(len(scores)), np.zeros_like(scores)
-        gamma = self.reward_weight
-        for t in range(len(scores)):
-            at = np.flatnonzero(batch.present[t])
-            s, one = scores[t, at], batch.topic(t)
-            if gamma and one.grades.any():  # without a relevant document all rewards are 0
-                count = min(at.size, self.max_drawn)
-                chosen = draw(log_expit(s), count, self.draws, self.epsilon, rng)
-                advantage = total_reward(self.reward, chosen[None], one)[0] - self.greedy(s, one)
-                log_p, by_score = log_probability_with_gradient(s, chosen, self.epsilon)
-                value[t] -= gamma * (advantage * log_p).mean()
-                gradient[t, at] -= gamma * (advantage @ by_score) / self.draws
-            if gamma < 1:
-                side = np.where(one.grades[0] > 0, 1.0, -1.0)
-                value[t] -= (1 - gamma) * log_expit(side * s).mean()
-                gradient[t, at] -= (1 - gamma) * side * expit(-side * s) / at.size
+        gamma, lengths = self.reward_weight, batch.present.sum(axis=1)
+        if gamma:
+            # Without a relevant document all rewards are 0.
+            topics = [(t, int(lengths[t])) for t in np.flatnonzero(batch.grades.any(axis=1)).tolist()]
+            chosen = np.full((len(scores), self.draws, min(scores.shape[1], self.max_drawn)), -1)
+            for t, n in topics:
+                count = min(n, self.max_drawn)
+                chosen[t, :, :n] = draw(log_expit(scores[t, :n]), count, self.draws, self.epsilon, rng)
+            advantage = total_reward(self.reward, chosen, batch) - self.quality(scores, batch)[:, None]
+            for t, n in topics:
+                log_p, slope = log_probability_with_gradient(scores[t, :n], chosen[t, :, :n], self.epsilon)
+                value[t] -= gamma * (advantage[t] * log_p).mean()
+                gradient[t, :n] -= gamma * (advantage[t] @ slope) / self.draws
+        if gamma < 1:
+            side = np.where(batch.grades > 0, 1.0, -1.0)  # the score −inf of padding is right with certainty
+            value -= (1 - gamma) * log_expit(side * scores).sum(axis=1) / lengths
+            gradient -= (1 - gamma) * side * expit(-side * scores) / lengths[:, None]
         return value, gradient
 
-    def greedy(self, scores: Floats, one: Batch) -> float:
-        """The reward of the M best documents in order."""
-        order = np.argsort(-scores, kind="stable")[: min(scores.size, self.max_drawn)]
-        return float(total_reward(self.reward, order[None, None], one)[0, 0])
-
     def quality(self, scores: Floats, batch: Batch) -> Floats:
-        """The reward of the greedy order."""
-        topics = range(len(scores))
-        return np.array([self.greedy(scores[t, batch.present[t]], batch.topic(t)) for t in topics])
+        """The reward of the M documents of highest affinity, in order."""
+        order = np.argsort(-scores, axis=1, kind="stable")
+        ranking = np.where(np.take_along_axis(batch.present, order, axis=1), order, -1)
+        return total_reward(self.reward, ranking[:, None, : self.max_drawn], batch)[:, 0]

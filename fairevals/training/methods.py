@@ -59,15 +59,14 @@ def fit(
     order_rng, rng = np.random.default_rng([seed, 1]), np.random.default_rng([seed, 2])
     curve: list[Epoch] = []
     best, best_at, highest = scorer, 0, -np.inf
-    grade, size = train.max_grade, batch or len(train)
-    order = np.arange(len(train))
+    order, size = np.arange(len(train)), batch or len(train)
     for number in range(epochs + 1):
         mean = float("nan")
         if number:
             _set_training(scorer, True)
             if size < len(train):  # the order does not matter if all topics make one step
                 order = order_rng.permutation(len(train))
-            parts = (train.batch(order[at : at + size], grade) for at in range(0, len(train), size))
+            parts = (train.batch(order[at : at + size]) for at in range(0, len(train), size))
             mean = math.fsum(_step(scorer, loss, part, rng) for part in parts) / len(train)
         quality = None if valid is None else _mean_quality(scorer, loss, valid)
         improved = quality is None or quality > highest
