@@ -111,12 +111,10 @@ class Ids:
         ends = (self.start + self.length).tolist()
         return [data[start:end].decode() for start, end in zip(self.start.tolist(), ends, strict=True)]
 
-    def _word(self, number: int, rows: Array | slice = slice(None)) -> Words:
-        """The number-th eight bytes of each id, 0 beyond its end."""
-        left = np.clip(self.length[rows] - 8 * number, 0, 8)
-        # Ids that end before this word must not load beyond the buffer: their masked word is 0 anyway.
-        at = np.where(left > 0, self.start[rows] + 8 * number, 0)
-        return words_at(self.buffer, at) & _MASKS[left]
+    def _word(self, number: int, rows: Array | slice) -> Words:
+        """The number-th eight bytes of ids that are long enough to have one of them, 0 beyond the end of an id."""
+        left = np.minimum(self.length[rows] - 8 * number, 8)
+        return words_at(self.buffer, self.start[rows] + 8 * number) & _MASKS[left]
 
     def hashes(self) -> Words:
         """A 64-bit hash of each id."""
@@ -158,8 +156,11 @@ class Ids:
         if columns * len(self) > 1 << 24:  # one very long id must not make a huge matrix
             keys: Array = np.array([text.encode() for text in self.texts()], dtype=object)
         else:
-            words = np.stack([self._word(number) for number in range(columns)], axis=1).astype("<u8")
-            keys = np.ascontiguousarray(words).view(f"S{8 * columns}").ravel()
+            words = np.zeros((len(self), columns), dtype="<u8")
+            for number in range(columns):
+                rows = np.flatnonzero(self.length > 8 * number)
+                words[rows, number] = self._word(number, rows)
+            keys = words.view(f"S{8 * columns}").ravel()
         return np.unique(keys, return_inverse=True)[1]
 
 

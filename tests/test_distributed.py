@@ -400,7 +400,7 @@ def test_a_worker_is_killed_while_it_works(cluster, folder, monkeypatch):
     from fairevals.ecosystem.cluster import connected
 
     monkeypatch.setattr(dataset, "PART_ROWS", 200)
-    plan = plan_of("pl", samples=400, measures=["AP@20", "GFR(util='iRBU')@20", "D_ind@20"])
+    plan = plan_of("pl", samples=2000, measures=["AP@20", "GFR(util='iRBU')@20", "D_ind@20"])
     expected = score([folder], COLLECTION, plan)
     victim, busy = cluster.workers[0], []
 

@@ -452,3 +452,23 @@ def test_names_from_python_that_no_file_could_have(doc, message):
         load_run(frame)
     with pytest.raises(InputError, match=rf"qrels:2: {expected}"):
         load_qrels(frame.rename(columns={"score": "grade"}))
+
+
+@pytest.mark.parametrize("topic", "abcd")
+@pytest.mark.parametrize("which", [1, 50, -1])
+def test_a_repeated_document_is_found_wherever_its_list_continues(topic, which):
+    """Lists long enough to be sorted one by one; that of `b` stands in two places of the file."""
+    topics = [
+        *"a" * 200,
+        *"b" * 100,
+        *"c" * 150,
+        *"b" * 100,
+        *"d" * 2000,
+        *(f"e{n // 200}" for n in range(4000)),
+    ]
+    rows = [[name, "Q0", f"d{n}", "1", str(-n), "tag"] for n, name in enumerate(topics)]
+    assert len(columns("".join(" ".join(row) + "\n" for row in rows)).docs) == len(rows)
+    mine = [n for n, name in enumerate(topics) if name == topic]
+    rows[mine[which]][2] = rows[mine[0]][2]
+    with pytest.raises(InputError, match=f"document 'd{mine[0]}' a second time"):
+        columns("".join(" ".join(row) + "\n" for row in rows))

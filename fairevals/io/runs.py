@@ -81,6 +81,10 @@ def best_rows(codes: Ints, scores: Floats, depth: int) -> Ints:
     return np.sort(order[scores >= np.repeat(scores[last], lengths)])
 
 
+_FEW_ROWS = 100
+"""Lists that are shorter on average are not sorted one by one."""
+
+
 @dataclass
 class RunBuilder:
     """Collects chunks of a run, keeping no more of each list than `depth` needs."""
@@ -91,11 +95,15 @@ class RunBuilder:
     """The number of each topic, or of each topic and sample."""
     parts: list[tuple[Ints, Ids, Floats]] = field(default_factory=list)
     keys: list[Words] = field(default_factory=list)
+    stretches: list[Ints] = field(default_factory=list)
+    """Code and count of neighbouring rows of one list, (stretches, 2) for each chunk."""
     reduced: int = 1 << 21
 
     def add(self, topic: Ids, sample: Ids | None, docs: Ids, scores: Floats) -> None:
         """Add some rows."""
         codes = numbered(topic, self.lists, sample)
+        starts = np.flatnonzero(np.diff(codes, prepend=-1))
+        self.stretches.append(np.stack([codes[starts], np.diff(starts, append=codes.size)], axis=1))
         self.keys.append(keys(docs, codes))
         self._hold(codes, docs, scores)
         if self.depth is not None and sum(held.size for held, _, _ in self.parts) > 2 * self.reduced:
@@ -116,18 +124,29 @@ class RunBuilder:
 
     def finish(self, name: str, tag: str, raise_repeated: Callable[[], None]) -> RunColumns:
         """The columns. `raise_repeated` is called if a document may be twice in a list, to find out."""
-        all_keys = np.concatenate(self.keys) if self.keys else np.zeros(0, np.uint64)
-        lines = all_keys.size
-        self.keys = []
-        all_keys.sort()
-        if np.any(all_keys[1:] == all_keys[:-1]):  # a document is there twice, or (rarely) two have one hash
+        lines = sum(part.size for part in self.keys)
+        if lines and self._may_repeat():
             raise_repeated()
-        del all_keys
         if self.depth is not None and len(self.parts) > 1:
             self._hold(*self.merged())
         codes, docs, scores = self.merged()
         lists = [key if isinstance(key, tuple) else (key, "") for key in self.lists]
         return RunColumns(name, tag, lists, codes, docs, scores, self.order, lines)
+
+    def _may_repeat(self) -> bool:
+        """Whether a document is twice in a list, or (rarely) two have one hash."""
+        all_keys, (code, count) = np.concatenate(self.keys), np.concatenate(self.stretches).T
+        self.keys, self.stretches = [], []
+        torn = np.bincount(code)[code] > 1
+        if torn.sum() > 0.1 * code.size or count.mean() < _FEW_ROWS:
+            all_keys.sort()
+            return bool(np.any(all_keys[1:] == all_keys[:-1]))
+        # To sort each list by itself is faster. Those that stand in several places are put together first.
+        together = np.sort(all_keys[np.repeat(torn, count)])
+        ends = np.cumsum(count)
+        for start, end in zip((ends - count)[~torn].tolist(), ends[~torn].tolist(), strict=True):
+            all_keys[start:end].sort()
+        return any(bool(np.any(part[1:] == part[:-1])) for part in (together, all_keys))
 
 
 Rows = tuple[Iterable[Place], Ids, Ids | None, Ids, Floats]
