@@ -165,7 +165,8 @@ class LineFormat:
         kinds = buffer[end]
         if np.any((kinds != SPACE) & (kinds != NEWLINE) & (kinds != TAB) & (kinds != RETURN)):
             raise ValueError  # a control character
-        start = np.zeros_like(end)
+        start = np.empty_like(end)
+        start[:1] = 0
         np.add(end[:-1], 1, out=start[1:])
         shape, ends_line = (-1, len(self.columns)), kinds == NEWLINE
         # Most files have one separator between cells, and neither blank lines nor comments: nothing to select.
