@@ -24,7 +24,7 @@ _CONTROLS = bytes(c for c in range(32) if c not in (TAB, NEWLINE, RETURN))
 
 # glibc returns freed memory to the system beyond twice the largest block freed so far, and every page has to be fetched
 # again. After this block (never touched) it keeps enough for the arrays of one file to serve the next: a fifth faster.
-np.empty(31 << 20, dtype=np.uint8)
+np.empty(8 << 20, dtype=np.uint8)
 
 
 @dataclass(frozen=True)
