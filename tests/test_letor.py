@@ -56,6 +56,7 @@ def test_compressed(tmp_path):
         (b"1 1:2", "topic '1:2'; expected qid:ID"),
         (b"1", "1 columns: '1'; expected grade qid:ID"),
         (b"1 qid: 1:2", "topic 'qid:'; expected qid:ID"),
+        (b"1 qid:1#doc", "topic 'qid:1#doc'; expected qid:ID"),
         (b"1 qid:1 1:nan", "'nan' as the value of feature 1"),
         (b"1 qid:1 1:inf", "'inf' as the value"),
         (b"1 qid:1 1:1e300", "'1e300' as the value"),
@@ -231,3 +232,8 @@ def test_features_centered_by_group(seed, soft):
 def test_features_centered_by_group_need_groups():
     with pytest.raises(UsageError, match="needs groups"):
         Dataset.of([[[1.0]]], [[1]]).centered_by_group()
+
+
+@pytest.mark.parametrize("comment", ["docid = A", "inc = 1 docid = A", "x docid=A y", "A docid", "A"])
+def test_the_name_of_a_document_in_a_comment(comment):
+    assert read_letor(f"1 qid:1 1:1 # {comment}\n".encode()).docs == ["A"]

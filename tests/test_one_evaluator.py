@@ -154,6 +154,45 @@ class TestCheating:
         scores = score(runs, collection, Plan.of(collection, ["AWRF(attr='G')"]))
         assert scores.incomplete.tolist() == [[False], [False]]
 
+    def test_a_topic_cut_short_is_silence_too(self):
+        """rND needs more documents than are judged; whoever cuts a topic to ten has no value there."""
+        docs = [f"d{n}" for n in range(40)]
+        even, uneven = docs, docs[::2] + docs[1::2]
+        groups = {"G": fe.Attribute.of("G", {doc: "xy"[n % 2] for n, doc in enumerate(docs)})}
+        collection = load_collection(None, {"t1": {"d0": 1}, "t2": {"d0": 1}}, groups)
+        full, cut = run_of({"t1": even, "t2": uneven}), run_of({"t1": even, "t2": uneven[:10]})
+        measures = ["rND(attr='G',protected='x')"]
+        for runs in ({"full": full, "cut": cut}, {"full": full, "too": full, "cut": cut, "more": cut}):
+            scores = score(fe.collection.inputs.list_runs(runs), collection, Plan.of(collection, measures))
+            incomplete = dict(zip(scores.runs, scores.incomplete[:, 0].tolist(), strict=True))
+            assert incomplete == {name: run is cut for name, run in runs.items()}
+
+    @pytest.mark.parametrize(
+        ("measure", "candidates"), [("GFR@1", "judged"), ("DP(attr='G',protected='x')@1", "retrieved")]
+    )
+    def test_what_no_ranking_of_judged_documents_has_makes_nobody_incomplete(self, measure, candidates):
+        """Each part has a value for some judged document at rank 1, but all parts for none: only for `u`."""
+        groups = {
+            "G": fe.Attribute.of("G", {"a": "x", "b": "y", "u": {"x": 1, "y": 1}}, unmapped="skip"),
+            "H": fe.Attribute.of("H", {"b": "x", "u": "y"}, unmapped="skip"),
+        }
+        groups["G"] = (
+            groups["G"] if "DP" in measure else fe.Attribute.of("G", {"a": "x", "u": "y"}, unmapped="skip")
+        )
+        collection = load_collection(Task(candidates=candidates), {"t": {"a": 1, "b": 1}}, groups)
+        runs = {"junk": run_of({"t": "u"}), "one": run_of({"t": "ab"}), "two": run_of({"t": "ba"})}
+        scores = score(fe.collection.inputs.list_runs(runs), collection, Plan.of(collection, [measure]))
+        assert np.isnan(scores.values[:, 0, 0]).tolist() == [False, True, True]
+        assert not scores.incomplete.any()
+
+    def test_a_judged_document_without_membership_that_no_run_shows_is_no_error(self):
+        groups = {"G": fe.Attribute.of("G", {"a": "x", "b": "y", "c": "x"}, unmapped="error")}
+        collection = load_collection(None, {"t": dict.fromkeys("abcz", 1)}, groups)
+        runs = {"long": run_of({"t": "abc"}), "short": run_of({"t": "aa"}), "other": run_of({"t": "ba"})}
+        measures = ["rND(attr='G',protected='x',step=1)"]
+        scores = score(fe.collection.inputs.list_runs(runs), collection, Plan.of(collection, measures))
+        assert scores.incomplete[:, 0].tolist() == [False, True, False]
+
     @pytest.mark.parametrize("measure", ["D_group(attr='G')", "D_ind", "D_cross"])
     def test_to_show_nobody_is_not_fair(self, measure):
         junk = {topic: {"junk": 1.0} for topic in QRELS}

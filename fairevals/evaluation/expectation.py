@@ -1,19 +1,20 @@
 """The expected value of measures under a policy: exact where it can be, else sampled."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 
 from fairevals.collection.blocks import Block, Requirements, blocks
 from fairevals.collection.collection import Collection
 from fairevals.collection.run import Run
-from fairevals.evaluation.plan import parts_of
+from fairevals.evaluation.plan import Plan, parts_of
 from fairevals.io.task import Task
 from fairevals.measures import CompositeMeasure, ExposureMeasure, LinearMeasure, Measure, RankingMeasure
-from fairevals.measures.base import divide, rank_sum
+from fairevals.measures.base import divide, rank_sum, stretches
 from fairevals.policy.plackett_luce import Estimate
 from fairevals.policy.policies import Exposure, OneRanking, Policy, jackknife
-from fairevals.typing import Bools, Floats
+from fairevals.typing import Bools, Floats, Ints
 
 CELLS_OF_SAMPLES = 1 << 22
 """How many (topic, sample, rank, group) cells are looked at together, at most."""
@@ -140,17 +141,43 @@ def _possible_value(measure: RankingMeasure, block: Block) -> Floats:
     NaN where the measure is undefined for both of the rankings that then go up and down by grade: it is taken to be
     undefined for every ranking.
     """
-    cells = np.arange(block.row.shape[1])
-    behind = cells >= block.retrieved[:, None]
-    unknown = np.zeros(behind.shape, dtype=bool)
-    for name in measure.attributes_used():
-        unknown |= ~block.attributes[name].membership.any(axis=2)
-    values = []
-    for grades in (-block.grades, block.grades):
-        order = np.lexsort((np.broadcast_to(cells, behind.shape), grades, unknown, behind), axis=1)
-        ranking = np.where(cells < block.retrieved[:, None], order, -1)
-        values.append(measure.of_ranking(block.reordered(ranking)))
-    return np.where(np.isnan(values[0]), values[1], values[0])
+    unknown = np.zeros(block.row.shape)
+    for name in measure.attributes_used() if measure.attributes != "all" else block.attributes:
+        unknown += ~block.attributes[name].membership.any(axis=2)
+    first, second = (
+        measure.of_ranking(block.reordered(_ranking_by(block, unknown, grades)))
+        for grades in (-block.grades, block.grades)
+    )
+    return np.where(np.isnan(first), second, first)
+
+
+def _order_by(block: Block, *keys: Floats | Ints) -> Ints:
+    """The documents (topics, documents) of each topic by the keys, most significant first; retrieved ones first."""
+    cells = np.broadcast_to(np.arange(block.row.shape[1]), block.row.shape)
+    return np.lexsort((cells, *keys[::-1], cells >= block.retrieved[:, None]), axis=1)
+
+
+def _ranking_by(block: Block, *keys: Floats | Ints) -> Ints:
+    """The retrieved documents in that order, −1 behind them."""
+    ranks = np.arange(block.row.shape[1])
+    return np.where(ranks < block.retrieved[:, None], _order_by(block, *keys), -1)
+
+
+class _Alternating(OneRanking):
+    """The documents of the groups of an attribute in turn, each group by grade: all groups get exposure early."""
+
+    def __init__(self, attributes: Sequence[str]) -> None:
+        self.attributes = attributes
+
+    def rankings(self, block: Block, depth: int | None) -> Ints:
+        group, turn = np.zeros((2, *block.row.shape), dtype=np.int64)
+        for name in self.attributes:
+            membership = block.attributes[name].membership
+            group = np.where(membership.any(axis=2), membership.argmax(axis=2), membership.shape[2])
+        order = _order_by(block, group, -block.grades)
+        first, _ = stretches(np.take_along_axis(group, order, axis=1))
+        np.put_along_axis(turn, order, np.arange(order.shape[1]) - first, axis=1)
+        return _ranking_by(block, turn, group, -block.grades)[:, None, :depth]
 
 
 def _with_conventions(measure: Measure, block: Block, estimate: Estimate, task: Task) -> Estimate:
@@ -166,22 +193,32 @@ def _with_conventions(measure: Measure, block: Block, estimate: Estimate, task: 
     return Estimate(value, None if error is None else np.where(gone, np.nan, error))
 
 
-def defined_on_judged(
-    collection: Collection, measures: Sequence[Measure], attributes: tuple[str, ...]
-) -> Bools:
-    """(measures, topics): whether each measure has a value for some ranking of the judged documents."""
-    qrels = collection.qrels
+def defined_on_judged(collection: Collection, plan: Plan, numbers: Sequence[int]) -> Bools:
+    """(measures, topics): whether the measures of these numbers have a value for some ranking of judged documents."""
+    qrels, names = collection.qrels, plan.requirements.attributes
     rows = np.lexsort((-qrels.grades, qrels.topic_of))
     lists = [(topic, "") for topic in qrels.topics]
     docs, grades = qrels.docs.take(rows), qrels.grades[rows]
     judged = Run("judged", qrels.source, lists, qrels.offsets, docs, grades, len(rows))
-    defined = np.ones((len(measures), len(qrels.topics)), dtype=bool)
-    for block in blocks(judged, collection, Requirements(None, True, attributes)):
-        view, here = block.ranked(0), slice(block.first, block.first + len(block.topics))
-        for m, part in ((m, part) for m, measure in enumerate(measures) for part in parts_of(measure)):
-            if isinstance(part, ExposureMeasure):
-                value = part.of_exposure(block.exposed(block.present.astype(np.float64)))
-            elif isinstance(part, RankingMeasure):
-                value = part.combine([_possible_value(term, block) for term in part.terms(view)], view)
+    # Where no document may lack a membership, those of judged documents that no run shows may still be missing.
+    attributes = dict(collection.attributes)
+    for name, attribute in attributes.items():
+        if attribute.spec.unmapped == "error":
+            attributes[name] = replace(attribute, spec=replace(attribute.spec, unmapped="skip"))
+    collection = replace(collection, attributes=attributes)
+    defined = np.ones((len(numbers), len(qrels.topics)), dtype=bool)
+    for block in blocks(judged, collection, Requirements(None, True, names)):
+        here = slice(block.first, block.first + len(block.topics))
+        for m, part in (
+            (m, part) for m, number in enumerate(numbers) for part in parts_of(plan.measures[number])
+        ):
+            if isinstance(part, RankingMeasure):
+                value = _possible_value(part, block)
+            elif isinstance(part, ExposureMeasure):
+                exposure = block.present.astype(np.float64)  # of a policy that may rank each document first
+                if plan.policy.kind == "ranking":
+                    ranking = _Alternating(part.attributes_used())
+                    exposure = ranking.exposure(block, part.attention_model, part.cutoff).value
+                value = part.of_exposure(block.exposed(exposure))
             defined[m, here] &= ~np.isnan(value)
     return defined

@@ -29,7 +29,7 @@ from fairevals.ids import Ids
 from fairevals.io.dataset import is_dataset, open_dataset, parts, with_topics
 from fairevals.io.streams import reads_once
 from fairevals.io.task import RunInfo, run_info
-from fairevals.measures import ExposureMeasure, Measure
+from fairevals.measures import ExposureMeasure, Measure, RankingMeasure
 from fairevals.typing import Bools, Floats, Ints
 
 UNJUDGED_REMARK = 0.05
@@ -45,8 +45,8 @@ class RunScores:
     values: Floats
     se: Floats
     notes: tuple[str, ...]
-    there: Bools
-    """(topics,): whether the run has documents."""
+    documents: Ints
+    """(topics,): how many documents the run ranks, within the depth that is read."""
     policy_remark: str
     judged: bool
     """Whether any of its documents is judged."""
@@ -66,11 +66,11 @@ def score_piece(
     run = opened.run
     shape = (len(plan.measures), len(collection.qrels.topics))
     values, se = np.full(shape, np.nan), np.full(shape, np.nan)
-    there, judged = np.zeros(shape[1], dtype=bool), False
+    documents, judged = np.zeros(shape[1], dtype=np.int64), False
     for number, block in enumerate(opened.blocks(CELLS if shard[1] == 1 else CELLS // (1 << 8))):
         if number % shard[1] == shard[0]:
             here = slice(block.first, block.first + len(block.topics))
-            there[here] = block.retrieved > 0
+            documents[here] = block.retrieved
             judged = judged or bool(np.any(~np.isnan(block.raw_grades) & (block.scores > -np.inf)))
             for m, estimate in enumerate(expectations(plan.measures, opened.policy, block, collection.task)):
                 values[m, here] = estimate.value
@@ -78,7 +78,7 @@ def score_piece(
                     se[m, here] = estimate.se
     notes = tuple(_notes(run.tag, set(run.topics), collection))
     remark = opened.policy_remark if shard[0] == 0 else ""
-    return RunScores(run.tag, run.source, values, se, notes, there, remark, judged)
+    return RunScores(run.tag, run.source, values, se, notes, documents, remark, judged)
 
 
 def _notes(tag: str, topics: Set[str], collection: Collection) -> Iterator[str]:
@@ -238,7 +238,7 @@ def score(
     first: dict[int, RunScores] = {}
     shape = (len(runs), len(plan.measures), len(qrels.topics))
     values, se = np.full(shape, np.nan), np.full(shape, np.nan)
-    there, judged = np.zeros((shape[0], shape[2]), dtype=bool), set()
+    documents, judged = np.zeros((shape[0], shape[2]), dtype=np.int64), set()
     with _pool(collection.shareable(slices_only=all(datasets)), plan, jobs, executor) as (pool, shared):
         for run, source in enumerate(runs):
             # Workers elsewhere have other working folders; links stay as they are.
@@ -258,7 +258,7 @@ def score(
             for all_, some in ((values[piece.run], scored.values), (se[piece.run], scored.se)):
                 # Each topic is in at most one piece.
                 all_[:, at] = np.where(np.isnan(some), all_[:, at], some)
-            there[piece.run, at] |= scored.there
+            documents[piece.run, at] += scored.documents  # each topic is in one piece
             judged |= {piece.run} if scored.judged else set()
             first.setdefault(piece.run, scored)
             if progress:
@@ -271,7 +271,7 @@ def score(
         named.append((info.name or scored.tag, scored.source if file == "-" else file))
         statuses.append(info.status)
         remarks += [note for note in (*notes.get(run, scored.notes), scored.policy_remark) if note]
-        if run not in judged and there[run].any():
+        if run not in judged and documents[run].any():
             remarks.append(f"{escape(scored.tag)}: none of its documents is judged")
     scores = Scores(tuple(name_runs(named)), plan.measures, qrels.topics, values, se)
     remarks += _unjudged_remarks(scores, hidden, collection.task.candidates)
@@ -280,27 +280,31 @@ def score(
         measures=shown,
         values=values[:, : len(shown)],
         se=se[:, : len(shown)],
-        comparable=_comparable(collection, replace(plan, measures=shown), values[:, : len(shown)], there),
+        comparable=_comparable(collection, replace(plan, measures=shown), values[:, : len(shown)], documents),
         statuses=tuple(statuses) if collection.task.runs else (),
     )
     return replace(scores, notes=(*remarks, *_incomplete_remarks(scores)))
 
 
-def _comparable(collection: Collection, plan: Plan, values: Floats, there: Bools) -> Bools:
+def _comparable(collection: Collection, plan: Plan, values: Floats, documents: Ints) -> Bools:
     """(runs, measures, topics): where a run without a value is incomplete, because one that ranks documents has one.
 
-    A run that leaves the topic out is incomplete in any case. One that ranks documents is if most such runs have a
-    value, or a ranking of judged documents would: no run can make others incomplete by a value that the judgements do
-    not allow them.
+    A run that ranks fewer documents than that one, or none at all, is incomplete in any case. Another is if most runs
+    have a value, or a ranking of judged documents would: no run can make others incomplete by a value that the
+    judgements do not allow them.
     """
-    ranked = ~np.isnan(values) & there[:, None, :]
-    anyone = np.any(ranked, axis=0)
-    attainable = 2 * np.sum(ranked, axis=0) > np.sum(there, axis=0)
-    doubtful = np.flatnonzero(np.any(anyone & ~attainable, axis=1))
+    limits = [m.depth if isinstance(m, RankingMeasure) else m.cutoff for m in plan.measures]
+    reach = np.array([np.iinfo(np.int64).max if limit is None else limit for limit in limits])
+    ranked = np.minimum(documents[:, None, :], reach[:, None])
+    valued = ~np.isnan(values) & (ranked > 0)
+    attainable = 2 * np.sum(valued, axis=0) > np.sum(documents > 0, axis=0)
+    silent = ranked < np.max(np.where(valued, ranked, 0), axis=0)
+    doubtful = np.flatnonzero(
+        np.any(np.isnan(values) & np.any(valued, axis=0) & ~attainable & ~silent, axis=(0, 2))
+    )
     if doubtful.size:
-        measures = [plan.measures[m] for m in doubtful.tolist()]
-        attainable[doubtful] |= defined_on_judged(collection, measures, plan.requirements.attributes)
-    comparable: Bools = anyone & (attainable | ~there[:, None, :])
+        attainable[doubtful] |= defined_on_judged(collection, plan, doubtful.tolist())
+    comparable: Bools = np.any(valued, axis=0) & (attainable | silent)
     return comparable
 
 

@@ -18,7 +18,7 @@ from fairevals.typing import Array, Floats, Ints
 MOST_FEATURES = 100_000
 """Rows are stored densely: one absurd feature number must not use up the memory."""
 
-_DOC = re.compile(rb"docid\s*=\s*(\S+)|(\S+)")
+_DOC = re.compile(rb"docid\s*=\s*(\S+)")
 _HEAD = (Column("grade", "number"), Column("topic", prefix=b"qid:"))
 
 
@@ -63,6 +63,8 @@ def read_letor(what: str | os.PathLike[str] | bytes, dtype: type[np.floating] = 
         codes.append(numbered(replace(topic, start=topic.start + 4, length=topic.length - 4), topics))
         grades.append(tokens.numbers[0])
         try:
+            if any("#" in name for name in topics):  # a comment without a space before it
+                raise ValueError
             names += [_doc_name(comment) for _, _, comment in rests]
             row, column, value = _features([text.split() for text, _, _ in rests])
             width = int(column.max(initial=-1)) + 1
@@ -100,8 +102,9 @@ def read_letor(what: str | os.PathLike[str] | bytes, dtype: type[np.floating] = 
 
 def _doc_name(comment: bytes) -> str:
     """The document that a comment names, "" for none; a `ValueError` if the name cannot be printed."""
-    match = _DOC.search(comment) if b"docid" in comment else _DOC.match(comment.strip())
-    name = (match[1] or match[2]).decode() if match else ""
+    match = _DOC.search(comment)
+    words = [match[1]] if match else comment.split(None, 1)
+    name = words[0].decode() if words else ""
     if not name.isprintable():
         raise ValueError
     return name

@@ -84,7 +84,7 @@ class Column:
         """What a cell should be; empty if the cell is accepted."""
         if self.kind == "id":
             fits = cell.startswith(self.prefix) and len(cell) > len(self.prefix)
-            return "" if fits else f"{self.prefix.decode()}ID"
+            return "" if fits and not (self.prefix and b"#" in cell) else f"{self.prefix.decode()}ID"
         text = cell[1:] if self.kind == "grade" and cell[:1] in (b"L", b"l") else cell
         if number_of(text) >= self.least:
             return ""

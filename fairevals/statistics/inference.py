@@ -179,10 +179,10 @@ def t_interval(values: Floats, level: float = 0.95) -> Interval:
     values = values[np.isfinite(values)]
     if _constant(values):
         return Interval()
-    from scipy.stats import ttest_1samp
+    from scipy.special import stdtrit  # scipy.stats has it too, a hundred times slower
 
-    interval = ttest_1samp(values, 0.0).confidence_interval(level)
-    return Interval(float(interval.low), float(interval.high))
+    margin = stdtrit(values.size - 1, (1 + level) / 2) * values.std(ddof=1) / math.sqrt(values.size)
+    return Interval(float(values.mean() - margin), float(values.mean() + margin))
 
 
 def bootstrap_interval(
