@@ -177,6 +177,32 @@ def test_the_demo_interrupted(tmp_path, number):
     assert [path for path in files(tmp_path) if Path(path).name.startswith(".")] == []
 
 
+LOST = """
+import signal, sys, time
+import fairevals.cli.score as score
+from fairevals.cli.main import main
+
+class Deleted:
+    def __del__(self):
+        signal.raise_signal(getattr(signal, sys.argv[-1]))
+
+def run(args):
+    Deleted()
+    time.sleep(20)
+    return 0
+
+score.run = run
+sys.exit(main())
+"""
+
+
+@pytest.mark.parametrize("number", ["SIGTERM", "SIGINT"])
+def test_an_interruption_while_an_object_is_deleted_is_not_lost(number):
+    words = [sys.executable, "-c", LOST, "score", "--qrels", "q", number]
+    done = subprocess.run(words, capture_output=True, text=True, timeout=15, preexec_fn=hear_interrupts)
+    assert (done.returncode, done.stderr) == (130, "fairevals: interrupted\n")
+
+
 def small_files() -> None:
     resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))
 

@@ -90,6 +90,14 @@ def _stop(*_: object) -> NoReturn:
     raise KeyboardInterrupt
 
 
+def _deliver_again(lost: "sys.UnraisableHookArgs") -> None:
+    # Python only prints an interruption that comes while an object is deleted. Deliver it again, a moment later.
+    if lost.exc_type is KeyboardInterrupt and hasattr(signal, "setitimer"):
+        signal.setitimer(signal.ITIMER_REAL, 0.01)
+    else:
+        sys.__unraisablehook__(lost)
+
+
 def main(argv: Sequence[str] | None = None) -> int:
     """Run a command. Returns 0 if it succeeded, 1 if the input is invalid, 2 for wrong usage."""
     words = list(sys.argv[1:] if argv is None else argv)
@@ -102,8 +110,13 @@ def main(argv: Sequence[str] | None = None) -> int:
     if words[0] not in COMMANDS:
         _print_error(str(unknown("command", words[0], COMMANDS)))
         return 2
-    with contextlib.suppress(ValueError):  # outside the main thread, the caller's handlers stay
+    with contextlib.suppress(
+        ValueError, AttributeError
+    ):  # outside the main thread, the caller's handlers stay
         signal.signal(signal.SIGTERM, _stop)
+        signal.signal(signal.SIGALRM, _stop)
+    if argv is None:
+        sys.unraisablehook = _deliver_again
     warnings.showwarning = _print_warning
     if isinstance(sys.stdout, io.TextIOWrapper):  # escape what the terminal's encoding cannot show
         sys.stdout.reconfigure(errors="backslashreplace")
