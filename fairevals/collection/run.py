@@ -26,6 +26,7 @@ def ranking_order(lists: Ints, docs: Ids, scores: Floats) -> Ints:
     array([2, 1, 0])
     """
     order = score_order(lists, scores)
+    order = np.arange(lists.size) if order is None else order
     lists, scores = lists[order], scores[order]
     tie = (np.diff(scores) == 0) & (np.diff(lists) == 0)
     if tie.any():

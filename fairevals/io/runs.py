@@ -59,11 +59,11 @@ class RunColumns:
     """How many lines were read: more than there are rows if only the best were kept."""
 
 
-def score_order(codes: Ints, scores: Floats) -> Ints:
-    """Rows by code, then by score descending; nothing is sorted that is in order."""
-    steps = np.diff(codes)
-    if np.all((steps > 0) | ((steps == 0) & (np.diff(scores) <= 0))):
-        return np.arange(codes.size)
+def score_order(codes: Ints, scores: Floats) -> Ints | None:
+    """Rows by code, then by score descending; None if they are in that order."""
+    same = codes[1:] == codes[:-1]
+    if np.all(np.where(same, scores[1:] <= scores[:-1], codes[1:] > codes[:-1])):
+        return None
     return np.lexsort((-scores, codes))
 
 
@@ -74,11 +74,13 @@ def best_rows(codes: Ints, scores: Floats, depth: int) -> Ints:
     array([0, 1, 2, 3])
     """
     order = score_order(codes, scores)
-    codes, scores = codes[order], scores[order]
+    if order is not None:
+        codes, scores = codes[order], scores[order]
     starts = np.flatnonzero(np.diff(codes, prepend=-1))
     lengths = np.diff(starts, append=codes.size)
     last = starts + np.minimum(lengths, depth) - 1
-    return np.sort(order[scores >= np.repeat(scores[last], lengths)])
+    rows = np.flatnonzero(scores >= np.repeat(scores[last], lengths))
+    return rows if order is None else np.sort(order[rows])
 
 
 _FEW_ROWS = 100
