@@ -89,9 +89,8 @@ def unknown(what: str, name: str, known: Iterable[str]) -> UsageError:
     "unknown policy 'greedy'; expected one of ranking, pl"
     """
     listed = names(known, 30)
-    return UsageError(
-        f"unknown {what} {escape(name)!r}; " + (f"expected one of {listed}" if listed else "there are none")
-    )
+    expected = f"expected one of {listed}" if listed else "there are none"
+    return UsageError(f"unknown {what} {escape(name)!r}; {expected}")
 
 
 class InputWarning(UserWarning):

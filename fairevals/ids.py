@@ -126,9 +126,8 @@ class Ids:
                 rows = np.flatnonzero(self.length > 8 * number)
             value[rows] = mix(value[rows] ^ self._word(number, rows))
         for row in np.flatnonzero(self.length > _LONG).tolist():
-            value[row] ^= np.uint64(
-                int.from_bytes(blake2b(self._bytes(row), digest_size=8).digest(), "little")
-            )
+            digest = blake2b(self._bytes(row), digest_size=8).digest()
+            value[row] ^= np.uint64(int.from_bytes(digest, "little"))
         return value
 
     def equals(self, rows: Array | slice, other: Ids, other_rows: Array | slice) -> Bools:

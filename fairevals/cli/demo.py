@@ -1,6 +1,7 @@
 """`fairevals demo`."""
 
 import argparse
+import re
 import zipfile
 from importlib.resources import files
 from pathlib import Path
@@ -9,6 +10,8 @@ from fairevals.cli import common
 
 SUMMARY = "Score the sample task (invented researchers and films), write its report, and suggest next steps."
 EXAMPLE = "  fairevals demo -o fairevals-demo"
+
+_NAME = re.compile(r"(runs|qrels)/\w[\w.-]*")
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -20,8 +23,14 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def extract_sample(folder: Path) -> None:
     """Write the sample task that the package contains to `runs/` and `qrels/` below a folder."""
+    from fairevals.io.streams import written_bytes
+
     with (files("fairevals") / "data" / "sample.zip").open("rb") as file, zipfile.ZipFile(file) as archive:
-        archive.extractall(folder)
+        for name in archive.namelist():
+            if not _NAME.fullmatch(name):  # nothing outside the two folders, whatever the archive says
+                raise ValueError(f"unexpected file in the sample: {name!r}")
+            with written_bytes(folder / name) as out:
+                out.write(archive.read(name))
 
 
 def run(args: argparse.Namespace) -> int:

@@ -40,14 +40,12 @@ def run(args: argparse.Namespace) -> int:
         raise UsageError(f"--topic {escape(unknown[0])}: the qrels have no such topic")
     policy = common.policy_of(args, collection)
     query = exposures.ExposureQuery(policy, args.attention, args.cutoff, args.method, args.merit)
-    rows: list[Any]
-    if args.by == "doc":
-        kind: Any = exposures.DocumentRow
-        rows = list(exposures.document_exposures(args.run_file, collection, query))
-    else:
+    kind: Any = exposures.DocumentRow
+    every: Any = exposures.document_exposures(args.run_file, collection, query)
+    if args.by == "group":
         kind = exposures.GroupRow
-        rows = list(exposures.group_exposures(args.run_file, collection, query, tuple(args.attr)))
-    rows = [row for row in rows if not args.topic or row.topic in args.topic]
+        every = exposures.group_exposures(args.run_file, collection, query, tuple(args.attr))
+    rows = [row for row in every if not args.topic or row.topic in args.topic]
     common.emit_table(Table(tuple(f.name for f in fields(kind)), tuple(map(astuple, rows))), args)
     if args.figure:
         from fairevals.report import figures, style

@@ -110,9 +110,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     if words[0] not in COMMANDS:
         _print_error(str(unknown("command", words[0], COMMANDS)))
         return 2
-    with contextlib.suppress(
-        ValueError, AttributeError
-    ):  # outside the main thread, the caller's handlers stay
+    # Outside the main thread the caller's handlers stay, and not every system has SIGALRM.
+    with contextlib.suppress(ValueError, AttributeError):
         signal.signal(signal.SIGTERM, _stop)
         signal.signal(signal.SIGALRM, _stop)
     if argv is None:

@@ -102,7 +102,9 @@ def _of_rankings(measures: Mapping[str, RankingMeasure], policy: Policy, block: 
     counts = counts | ~counts.any(axis=1, keepdims=True)
     means = {}
     for name, (term, values, weights) in drawn.items():
-        possible = _possible_value(term, block) if policy.sampled else np.full(topics, np.nan)
+        possible = np.full(topics, np.nan)
+        if policy.sampled and not np.any(counts & ~np.isnan(values), axis=1).all():
+            possible = _possible_value(term, block)
         means[name] = _sample_mean(values, weights, counts, possible)
     estimates, count = {}, counts.sum(axis=1)
     for name, measure in measures.items():
@@ -206,12 +208,11 @@ def defined_on_judged(collection: Collection, plan: Plan, numbers: Sequence[int]
         if attribute.spec.unmapped == "error":
             attributes[name] = replace(attribute, spec=replace(attribute.spec, unmapped="skip"))
     collection = replace(collection, attributes=attributes)
+    parts = [(m, part) for m, number in enumerate(numbers) for part in parts_of(plan.measures[number])]
     defined = np.ones((len(numbers), len(qrels.topics)), dtype=bool)
     for block in blocks(judged, collection, Requirements(None, True, names)):
         here = slice(block.first, block.first + len(block.topics))
-        for m, part in (
-            (m, part) for m, number in enumerate(numbers) for part in parts_of(plan.measures[number])
-        ):
+        for m, part in parts:
             if isinstance(part, RankingMeasure):
                 value = _possible_value(part, block)
             elif isinstance(part, ExposureMeasure):

@@ -159,7 +159,7 @@ def _group_columns(block: Block, name: str, exposure: Exposure, query: ExposureQ
         without = np.stack([group_sums(each, view.membership) for each in exposure.left_out])
         se = np.asarray(jackknife(sums, without).se)
     there: Bools = view.applies[:, None] & (block.retrieved > 0)[:, None]
-    candidates = view.membership * block.is_candidate[..., None]
+    candidates = block.exposed(exposure.value).candidate_membership(name)
     mean_merit = group_means(merit(block.grades, query.merit), candidates)
     columns = (sums, se, shares_of_sum(sums), view.target, mean_merit)
     return tuple(np.where(there, a, np.nan) for a in columns)

@@ -258,7 +258,7 @@ def score(
             for all_, some in ((values[piece.run], scored.values), (se[piece.run], scored.se)):
                 # Each topic is in at most one piece.
                 all_[:, at] = np.where(np.isnan(some), all_[:, at], some)
-            documents[piece.run, at] += scored.documents  # each topic is in one piece
+            documents[piece.run, at] += scored.documents
             judged |= {piece.run} if scored.judged else set()
             first.setdefault(piece.run, scored)
             if progress:

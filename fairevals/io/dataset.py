@@ -5,7 +5,6 @@ import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from functools import partial
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -147,11 +146,10 @@ def parts(dataset: Part, fragments: Sequence[Fragment], rows: int | None = None)
 
 def read_part(part: Part, options: RunOptions, tag: str = "") -> RunColumns:
     """The rows of a part as a run. Row groups are read one by one and cut to the depth at once."""
-    builder = RunBuilder(options.order, options.depth)
-    for _, topic, sample, docs, scores in _chunks(part, options.samples):
+    builder, samples = RunBuilder(options.order, options.depth), options.samples
+    for _, topic, sample, docs, scores in _chunks(part, samples):
         builder.add(topic, sample, docs, scores)
-    again = partial(_chunks, part, options.samples)
-    return builder.finish(part.name, tag or part.tag, lambda: raise_repeated_row(again()))
+    return builder.finish(part.name, tag or part.tag, lambda: raise_repeated_row(_chunks(part, samples)))
 
 
 def read_parquet(source: Source, tag: str, options: RunOptions) -> RunColumns:

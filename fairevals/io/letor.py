@@ -63,8 +63,6 @@ def read_letor(what: str | os.PathLike[str] | bytes, dtype: type[np.floating] = 
         codes.append(numbered(replace(topic, start=topic.start + 4, length=topic.length - 4), topics))
         grades.append(tokens.numbers[0])
         try:
-            if any("#" in name for name in topics):  # a comment without a space before it
-                raise ValueError
             names += [_doc_name(comment) for _, _, comment in rests]
             row, column, value = _features([text.split() for text, _, _ in rests])
             width = int(column.max(initial=-1)) + 1

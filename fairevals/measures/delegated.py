@@ -194,7 +194,8 @@ class Delegated(RankingMeasure):
             raise UsageError(f"{self} needs whole grades, and the qrels have others")
         highest = np.nanmax(grades, initial=0.0)
         if highest > HIGHEST_GRADE:
-            raise UsageError(f"{self}: a grade of {highest:g}; expected at most {HIGHEST_GRADE:,}")
+            expected = f"expected at most {HIGHEST_GRADE:,}, as trec_eval counts grades"
+            raise UsageError(f"{self}: a grade of {highest:g}; {expected}")
         lowest: Floats = np.maximum(grades, -1.0)
         return lowest
 

@@ -23,7 +23,8 @@ def gains(grades: Floats, dcg: str = "log2") -> Floats:
         return grades
     highest = float(grades.max(initial=0.0))
     if highest > HIGHEST_EXPONENT:
-        raise UsageError(f"nDCG(dcg='exp-log2'): a grade of {highest:g}; expected at most {HIGHEST_EXPONENT}")
+        expected = f"expected at most {HIGHEST_EXPONENT}, as 2^g grows fast"
+        raise UsageError(f"nDCG(dcg='exp-log2'): a grade of {highest:g}; {expected}")
     exponential: Floats = np.exp2(grades) - 1
     return exponential
 
@@ -79,7 +80,7 @@ class RBP(LinearMeasure):
     p: float = param(0.8, "persistence, above 0 and below 1", check=lambda p: unit(p) and 0 < p < 1)
     rel: float | None = param(
         None,
-        "the least grade that counts as relevant",
+        "the least grade that counts as relevant, above 0",
         check=lambda rel: rel is None or positive(rel),
     )
 

@@ -17,8 +17,8 @@ from fairevals.statistics.inference import mean_interval
 from fairevals.statistics.tukey import RunGroups, significance_groups, tukey_family
 from fairevals.typing import Bools, Floats
 
-UTILITY, FAIRNESS, BOTH, OTHER = "utility", "fairness", "both", "other"
-_ROLES = {"GFR": BOTH, "EE_R": UTILITY}
+USEFULNESS, FAIRNESS, BOTH, OTHER = "utility", "fairness", "both", "other"
+_ROLES = {"GFR": BOTH, "EE_R": USEFULNESS}
 """Measures whose class does not tell: GFR combines both, EE_R is the relevance part of expected exposure."""
 
 PERMUTED_VALUES = 60_000_000
@@ -38,7 +38,7 @@ def role(measure: Measure) -> str:
     if isinstance(measure, CompositeMeasure):
         return BOTH
     fair = isinstance(measure, ExposureMeasure) or measure.attributes != "none"
-    return FAIRNESS if fair else UTILITY
+    return FAIRNESS if fair else USEFULNESS
 
 
 def with_both_sides(plan: Plan, collection: Collection, *, given: bool) -> Plan:
@@ -51,7 +51,7 @@ def with_both_sides(plan: Plan, collection: Collection, *, given: bool) -> Plan:
     def has(wanted: str) -> bool:
         return any(role(measure) == wanted for measure in plan.measures)
 
-    if has(FAIRNESS) and has(UTILITY):
+    if has(FAIRNESS) and has(USEFULNESS):
         return plan
     parts = with_components(plan, collection).measures
     plan = Plan.of(collection, [*plan.measures, *parts], plan.policy)

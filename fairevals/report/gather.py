@@ -13,7 +13,7 @@ from fairevals.errors import escape, pluralize
 from fairevals.evaluation import Collection, Plan, load, score
 from fairevals.evaluation.scores import Scores
 from fairevals.io.streams import reads_once
-from fairevals.report.board import BOTH, FAIRNESS, UTILITY, Board, board, role, with_both_sides
+from fairevals.report.board import BOTH, FAIRNESS, USEFULNESS, Board, board, role, with_both_sides
 from fairevals.report.groups import Distribution, Merits, run_details
 from fairevals.report.sources import FileInfo, files_of, versions
 from fairevals.report.style import labels
@@ -160,8 +160,8 @@ def gather(
         correlations = rank_correlations(scores, seed=seed) if len(scores.measures) > 1 else None
     roles = [role(measure) for measure in scores.measures]
     across, up, wanted = None, [], [compared, means.order[0]]
-    if UTILITY in roles:
-        across = roles.index(UTILITY)
+    if USEFULNESS in roles:
+        across = roles.index(USEFULNESS)
         up = [m for m, kind in enumerate(roles) if kind == (FAIRNESS if FAIRNESS in roles else BOTH)]
         wanted += [r for m in (across, *up) if (r := means.winner(m)) is not None]
         wanted += [r for m in up for r in means.front(across, m)]

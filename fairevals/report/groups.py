@@ -75,8 +75,7 @@ def run_details(
     exposed: list[Floats] = []
     attention = parse_attention(ATTENTION)
     for block in opened.blocks():
-        width = block.row.shape[1]
-        weights = attention.weights(width if cutoff is None else min(width, cutoff))
+        weights = attention.weights(block.row.shape[1])[:cutoff]
         ideal = target_exposure(block.grades, block.is_candidate, weights)
         exposure = opened.policy.exposure(block, attention, cutoff).value
         here = block.present & (block.retrieved > 0)[:, None]

@@ -179,7 +179,7 @@ def t_interval(values: Floats, level: float = 0.95) -> Interval:
     values = values[np.isfinite(values)]
     if _constant(values):
         return Interval()
-    from scipy.special import stdtrit  # scipy.stats has it too, a hundred times slower
+    from scipy.special import stdtrit  # scipy.stats computes the same, but slowly
 
     margin = stdtrit(values.size - 1, (1 + level) / 2) * values.std(ddof=1) / math.sqrt(values.size)
     return Interval(float(values.mean() - margin), float(values.mean() + margin))

@@ -22,9 +22,9 @@ from fairevals.policy.plackett_luce import PlackettLuce
 from fairevals.training.data import Batch
 from fairevals.typing import Floats, Ints
 
-DEFAULT_UTILITY = "nDCG(dcg='exp-log2')"
+UTILITY = "nDCG(dcg='exp-log2')"
 """The utility of Singh & Joachims 2019: gain 2^g − 1 over the whole list."""
-DEFAULT_DISPARITY = "D_group(attr='group')"
+DISPARITY = "D_group(attr='group')"
 
 Differentiable: TypeAlias = LinearMeasure | ExposureMeasure
 """A measure that is a function of exposure and has a gradient with respect to it."""
@@ -84,7 +84,8 @@ def parse_utility(text: str) -> tuple[WeightedMeasure, ...]:
     for piece in re.split(r"\+(?![^(]*\))", text):
         match = _WEIGHTED.fullmatch(piece.strip())
         if not match:
-            raise UsageError(f"cannot read the utility {escape(text)!r}; expected such as 0.5*AP+0.5*RR")
+            expected = "expected, for example, nDCG@10 or 0.5*AP+0.5*RR"
+            raise UsageError(f"cannot read the utility {escape(text)!r}; {expected}")
         measure = parse_measure(match[2])
         if measure.direction.word != "higher":
             raise UsageError(f"{measure} cannot be a utility: its direction is {measure.direction}")
@@ -145,11 +146,7 @@ class Objective:
 
     @classmethod
     def of(
-        cls,
-        utility: str = DEFAULT_UTILITY,
-        lam: float = 0.0,
-        disparity: str = DEFAULT_DISPARITY,
-        entropy: float = 0.0,
+        cls, utility: str = UTILITY, lam: float = 0.0, disparity: str = DISPARITY, entropy: float = 0.0
     ) -> Objective:
         """An objective from the names of its measures."""
         return cls(parse_utility(utility), lam, parse_measure(disparity), entropy)

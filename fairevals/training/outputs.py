@@ -28,10 +28,10 @@ from fairevals.io.task import PolicySpec, Task
 from fairevals.policy.plackett_luce import PlackettLuce
 from fairevals.training.data import ATTRIBUTE, Dataset
 from fairevals.training.lp import birkhoff, sample_mixture
-from fairevals.training.objectives import DEFAULT_DISPARITY, DEFAULT_UTILITY
+from fairevals.training.objectives import DISPARITY, UTILITY
 from fairevals.training.policies import TrainedPolicy, save_policy
 
-MEASURES = (DEFAULT_UTILITY, f"{DEFAULT_UTILITY}@10", "ERR", "D_ind", DEFAULT_DISPARITY, "D_cross", "EE_L")
+MEASURES = (UTILITY, f"{UTILITY}@10", "ERR", "D_ind", DISPARITY, "D_cross", "EE_L")
 """The measures of the summary; D_group only where there are groups."""
 GREEDY_SUFFIX = ".greedy"
 """Ends the name of a policy's greedy ranking in the summary."""
@@ -86,7 +86,7 @@ def make_collection(data: Dataset, measures: Sequence[str] | None = None) -> Col
     if data.membership is not None:
         table = pd.DataFrame(_group_rows(data), columns=GROUP_COLUMNS)
         groups[ATTRIBUTE] = Attribute.of(ATTRIBUTE, table, data.groups, unmapped="skip")
-    chosen = measures or [m for m in MEASURES if groups or m != DEFAULT_DISPARITY]
+    chosen = measures or [m for m in MEASURES if groups or m != DISPARITY]
     return Collection(Task(name=data.name, measures=tuple(chosen)), qrels, groups)
 
 

@@ -14,7 +14,7 @@ from fairevals.measures.disparity import DGroup
 from fairevals.training.data import ATTRIBUTE, Dataset
 from fairevals.training.estimators import ESTIMATORS
 from fairevals.training.models import MODELS
-from fairevals.training.objectives import DEFAULT_DISPARITY, DEFAULT_UTILITY, Objective, parse_utility
+from fairevals.training.objectives import DISPARITY, UTILITY, Objective, parse_utility
 
 METHODS: Mapping[str, str] = {
     "pg-rank": "policy gradient for utility (Singh & Joachims 2019)",
@@ -64,10 +64,8 @@ class Settings:
     seed: int = _setting(0, "seed of all random numbers", 0)
     model: str = _setting("linear", "scoring model", choices=MODELS)
     estimator: str = _setting("exact", "gradient estimator", choices=ESTIMATORS)
-    utility: str = _setting(DEFAULT_UTILITY, "utility to maximise: a measure, or a sum such as 0.5*AP+0.5*RR")
-    disparity: str = _setting(
-        DEFAULT_DISPARITY, "measure whose cost is minimised; the attribute is named group"
-    )
+    utility: str = _setting(UTILITY, "utility to maximise: a measure, or a sum such as 0.5*AP+0.5*RR")
+    disparity: str = _setting(DISPARITY, "measure whose cost is minimised; the attribute is named group")
     entropy: float = _setting(0.0, "weight γ of the entropy of softmax(scores)", 0)
     samples: int = _setting(10, "rankings drawn per topic and step", 1, 10**6)
     epochs: int = _setting(20, "passes over the training data", 0, 10**7)
@@ -80,7 +78,9 @@ class Settings:
     weight_decay: float = _setting(0.0, "L2 penalty", 0)
     dropout: float = _setting(0.0, "share of units dropped in training", 0, 0.99)
     standardise: bool = _setting(True, "standardise the features, by the training data")
-    center_by_group: bool = _setting(False, "first subtract the mean of the document's group in the topic")
+    center_by_group: bool = _setting(
+        False, "first subtract from each feature its mean over the document's group in the topic"
+    )
     reward: str = _setting("0.5*AP+0.5*nDCG(dcg='exp-log2')@10", "BanditRank's reward")
     reward_weight: float = _setting(0.5, "BanditRank's γ: weight of the reward against cross entropy", 0, 1)
     epsilon: float = _setting(0.1, "BanditRank's ε: share of uniform draws", 0, 1)
@@ -142,7 +142,7 @@ class Settings:
         disparity = parse_measure(self.disparity)
         if isinstance(disparity, DGroup) and disparity == DGroup(attr=ATTRIBUTE, merit=disparity.merit):
             return disparity
-        raise UsageError(f"lp minimises {DEFAULT_DISPARITY} with any merit, not {disparity}")
+        raise UsageError(f"lp minimises {DISPARITY} with any merit, not {disparity}")
 
     def prepared(self, data: Dataset) -> Dataset:
         """The data as the model sees them before standardisation."""
