@@ -72,10 +72,8 @@ def moved(folder: Path, collection: Collection, plan: Plan) -> tuple[int, float,
     cut = parts(whole, [with_topics(fragment) for fragment in whole.files])
     there, back, topics = 0, 0, 0
     for part in cut:
-        numbers = np.array(
-            sorted(collection.qrels.number[topic] for topic in part.topics or ()), dtype=np.int64
-        )
-        call = (part, (0, 1), collection.slice_of(numbers))
+        numbers = collection.qrels.numbers(part.topics or ())
+        call = (part, numbers, collection.slice_of(numbers))
         there += len(pickle.dumps(call))
         back += len(pickle.dumps(score_piece(shared, *call)))
         topics += numbers.size

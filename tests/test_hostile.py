@@ -12,6 +12,7 @@ import re
 import resource
 import subprocess
 import sys
+import time
 import warnings
 import zlib
 from collections.abc import Callable
@@ -642,3 +643,35 @@ def test_not_enough_memory_is_said(folder, monkeypatch):
     monkeypatch.setattr("fairevals.cli.common.collection_of", full)
     code, _, err = call("score", "--qrels", "my.qrels", "my.run")
     assert (code, err) == (1, "fairevals: error: there is not enough memory\n")
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.lists(st.sampled_from([b"\n", b"\n\n\n", b" ", b"\t", b"\r\n", b"a", b"#b", b"\x0b"]), max_size=40))
+def test_lines_are_numbered_across_blank_ones(parts):
+    text = b"".join(parts)
+    wanted = [
+        (number, line.removesuffix(b"\r"))
+        for number, line in enumerate(text.split(b"\n"), 1)
+        if line.strip(b" \t\r")
+    ]
+    assert list(Source.of(text, "text").lines(3)) == wanted
+
+
+def test_megabytes_of_blank_lines(folder):
+    """51 kB of gzip took 101 s; the line of what follows is still known."""
+    blank = b"\n" * (20 << 20)
+    (folder / "blank.run.gz").write_bytes(gzip.compress(blank))
+    (folder / "bad.run.gz").write_bytes(gzip.compress(blank + b"q1 Q0 a 1\n"))
+    started = time.monotonic()
+    code, _, err = call("score", "--qrels", "my.qrels", "blank.run.gz")
+    assert (code, "no readable line" in err) == (1, True)
+    code, _, err = call("score", "--qrels", "my.qrels", "bad.run.gz")
+    assert code == 1
+    assert f"bad.run.gz:{len(blank) + 1}: 4 columns" in err
+    assert time.monotonic() - started < 40
+
+
+@pytest.mark.skipif(not Path("/dev/zero").exists(), reason="there is no /dev/zero")
+def test_a_device_without_end(folder):
+    code, _, err = call("score", "--qrels", "my.qrels", "/dev/zero")
+    assert (code, "/dev/zero:1: a line of more than 1048576 bytes" in err) == (1, True)

@@ -120,9 +120,13 @@ def test_order_of_topics(case):
     assert Scored(folder, run, sorted(qrels, reverse=True), attribute, policy) == base
 
 
-def test_two_processes(case, monkeypatch):
+@pytest.mark.parametrize("together", [True, False])
+def test_two_processes(case, together, monkeypatch):
+    """The file is cut where its topics stand together; where they do not, that is found out."""
     policy, run, qrels, attribute, folder, base = case
-    monkeypatch.setattr(pieces, "CELLS", 70 << 8)  # so that both have blocks of the one run
+    monkeypatch.setattr(pieces, "LEAST_BYTES", 1)
+    if together:
+        run = sorted(run, key=lambda line: line.split()[0])
     assert Scored(folder, run, qrels, attribute, policy, jobs=2) == base
 
 

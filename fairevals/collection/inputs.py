@@ -124,7 +124,9 @@ def load_run(source: Any, options: RunOptions = BY_SCORE) -> Run:
     if isinstance(source, Part):
         return Run.of(read_part(source, options))
     if isinstance(source, (str, os.PathLike)):
-        return Run.of(read_run_columns(Source.of(source), options))
+        source = Source.of(source)
+    if isinstance(source, Source):
+        return Run.of(read_run_columns(source, options))
     frame = _frame(source, "score", "a run", "score")
     tag = name or str(frame.attrs.get("tag", "run"))
     lines = range(1, len(frame) + 1)

@@ -66,6 +66,10 @@ class Qrels:
         """The number of each topic."""
         return {topic: i for i, topic in enumerate(self.topics)}
 
+    def numbers(self, topics: Iterable[str]) -> Ints:
+        """The numbers, ascending, of those of the topics that are judged."""
+        return np.array(sorted(self.number[topic] for topic in topics if topic in self.number), np.int64)
+
     @cached_property
     def offsets(self) -> Ints:
         """Where the rows of each topic start."""

@@ -83,6 +83,30 @@ class Run:
         """The topics it has, each once, in the order of its file."""
         return list(dict.fromkeys(topic for topic, _ in self.lists))
 
+    def parts(self, count: int) -> list[Run]:
+        """The run cut into so many parts of similar size, or fewer, that share no topic."""
+        code = {topic: number for number, topic in enumerate(self.topics)}
+        lengths, topic_of = (
+            np.diff(self.offsets),
+            np.array([code[topic] for topic, _ in self.lists], np.int64),
+        )
+        before = np.cumsum(np.bincount(topic_of, lengths)) - 1
+        part_of = (before * count // max(1, len(self))).astype(np.int64)[topic_of]
+        cut = []
+        for part in np.unique(part_of).tolist():
+            here = np.flatnonzero(part_of == part)
+            rows = np.flatnonzero(np.repeat(part_of == part, lengths))
+            cut.append(
+                replace(
+                    self,
+                    lists=[self.lists[number] for number in here.tolist()],
+                    offsets=np.concatenate([[0], np.cumsum(lengths[here])]).astype(np.int64),
+                    docs=self.docs.take(rows).compact(),
+                    scores=self.scores[rows],
+                )
+            )
+        return cut
+
     def __len__(self) -> int:
         return len(self.docs)
 

@@ -12,7 +12,7 @@ from fairevals.attention import Attention, AttentionLike, parse_attention
 from fairevals.collection.blocks import Block
 from fairevals.collection.collection import Collection
 from fairevals.errors import InputWarning, UsageError, unknown
-from fairevals.evaluation.plan import OpenRun, Plan, open_run
+from fairevals.evaluation.plan import OpenRun, Plan, open_run, policy_remarks
 from fairevals.evaluation.scores import ALL
 from fairevals.io.task import PolicySpec
 from fairevals.measures.base import MERITS, merit
@@ -87,8 +87,8 @@ def _open(
     if query.method == "exact" and query.model.looks_at_grades and query.policy.kind == "pl":
         raise UsageError(f"the attention {query.model} has no exact exposure; use the method 'mc'")
     opened = open_run(source, collection, Plan.reading(query.policy, attributes))
-    if opened.policy_remark:
-        warnings.warn(InputWarning(opened.policy_remark), stacklevel=2)
+    for remark in policy_remarks(opened.run.tag, query.policy, [opened.diagnosed()]):
+        warnings.warn(InputWarning(remark), stacklevel=2)
     return opened
 
 

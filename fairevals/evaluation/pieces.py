@@ -1,5 +1,6 @@
 """Scoring as a list of independent pieces: in this process, a pool of processes or a cluster."""
 
+import math
 import os
 from abc import abstractmethod
 from collections import deque
@@ -7,27 +8,29 @@ from collections.abc import Callable, Iterable, Iterator, Sequence, Set
 from concurrent.futures import Executor, Future, ProcessPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any, TypeGuard
 
 import numpy as np
 
-from fairevals.collection.blocks import CELLS
 from fairevals.collection.collection import Collection, Slice
 from fairevals.collection.run import Run
-from fairevals.errors import UsageError, escape, pluralize
+from fairevals.errors import FairevalsError, UsageError, escape, pluralize
 from fairevals.evaluation.expectation import defined_on_judged, expectations
 from fairevals.evaluation.plan import (
     Plan,
     load,
     open_run,
     parts_of,
+    policy_remarks,
     require_judged_topic,
     unjudged_shares,
 )
 from fairevals.evaluation.scores import Scores
 from fairevals.ids import Ids
 from fairevals.io.dataset import is_dataset, open_dataset, parts, with_topics
-from fairevals.io.streams import reads_once
+from fairevals.io.runs import cut_run
+from fairevals.io.streams import Source, reads_once
 from fairevals.io.task import RunInfo, run_info
 from fairevals.measures import ExposureMeasure, Measure, RankingMeasure
 from fairevals.typing import Bools, Floats, Ints
@@ -44,22 +47,35 @@ class RunScores:
     source: str
     values: Floats
     se: Floats
-    notes: tuple[str, ...]
+    topics: tuple[str, ...]
+    """The topics that the run has, judged or not."""
+    numbers: Ints
+    """(topics,): the numbers of the judged topics that are scored."""
     documents: Ints
     """(topics,): how many documents the run ranks, within the depth that is read."""
-    policy_remark: str
+    diagnosed: tuple[Ints, Floats]
+    """See `OpenRun.diagnosed`."""
     judged: bool
     """Whether any of its documents is judged."""
 
 
 def score_piece(
-    shared: tuple[Collection, Plan] | None, source: Any, shard: tuple[int, int], part: Slice | None
-) -> RunScores:
-    """Read and score a run, wherever this is called; with `shard` (i, n) only every n-th block, the rest being NaN.
+    shared: tuple[Collection, Plan] | None, source: Any, numbers: Ints | None, part: Slice | None
+) -> RunScores | None:
+    """Read and score a run, or some topics of it, wherever this is called.
 
-    `shared` is None in a process that got it from `_share`. `part` has what the topics of the piece need beyond it.
+    `shared` is None in a process that got it from `_share`. `numbers` are those of the topics that are scored, and
+    `part` has what they need beyond it; by default they are all topics, or those in the part of a file. None if there
+    is anything wrong with that part: only who reads the whole file can say what, and where.
     """
     collection, plan = shared or _shared[0]
+    if isinstance(source, Source):
+        try:
+            source = load(source, collection, plan)
+        except FairevalsError:
+            return None
+        numbers = collection.qrels.numbers(source.topics)
+        part = collection.slice_of(numbers)
     if part is not None:
         collection = collection.sliced(part)
     opened = open_run(source, collection, plan, check_topics=part is None)
@@ -67,18 +83,17 @@ def score_piece(
     shape = (len(plan.measures), len(collection.qrels.topics))
     values, se = np.full(shape, np.nan), np.full(shape, np.nan)
     documents, judged = np.zeros(shape[1], dtype=np.int64), False
-    for number, block in enumerate(opened.blocks(CELLS if shard[1] == 1 else CELLS // (1 << 8))):
-        if number % shard[1] == shard[0]:
-            here = slice(block.first, block.first + len(block.topics))
-            documents[here] = block.retrieved
-            judged = judged or bool(np.any(~np.isnan(block.raw_grades) & (block.scores > -np.inf)))
-            for m, estimate in enumerate(expectations(plan.measures, opened.policy, block, collection.task)):
-                values[m, here] = estimate.value
-                if estimate.se is not None:
-                    se[m, here] = estimate.se
-    notes = tuple(_notes(run.tag, set(run.topics), collection))
-    remark = opened.policy_remark if shard[0] == 0 else ""
-    return RunScores(run.tag, run.source, values, se, notes, documents, remark, judged)
+    for block in opened.blocks():
+        here = slice(block.first, block.first + len(block.topics))
+        documents[here] = block.retrieved
+        judged = judged or bool(np.any(~np.isnan(block.raw_grades) & (block.scores > -np.inf)))
+        for m, estimate in enumerate(expectations(plan.measures, opened.policy, block, collection.task)):
+            values[m, here] = estimate.value
+            if estimate.se is not None:
+                se[m, here] = estimate.se
+    numbers = np.arange(shape[1]) if numbers is None else numbers
+    found = (tuple(run.topics), numbers, documents, opened.diagnosed(), judged)
+    return RunScores(run.tag, run.source, values, se, *found)
 
 
 def _notes(tag: str, topics: Set[str], collection: Collection) -> Iterator[str]:
@@ -132,13 +147,12 @@ def _share(collection: Collection, plan: Plan) -> None:
 
 @dataclass(frozen=True)
 class Piece:
-    """One unit of work: a run, every n-th block of a run, or some topics of a data set."""
+    """One unit of work: a run, or some topics of it."""
 
     run: int
     source: Any
-    shard: tuple[int, int] = (0, 1)
     topics: Ints | None = None
-    """The numbers of its topics; None for all."""
+    """The numbers of its topics; None for all, or for those in the part of a file."""
 
 
 @contextmanager
@@ -180,26 +194,75 @@ def _results(
         yield waiting.popleft().result()
 
 
+LEAST_BYTES = 1 << 16
+"""Files are not cut into smaller parts than this."""
+
+
+def _cut(source: Any, parts: int, collection: Collection, plan: Plan) -> list[tuple[Any, Ints | None]]:
+    """A run cut into about so many parts that share no topic, with the numbers of their topics where they are known.
+
+    Parts of a plain file are read by whoever scores them. Any other run is cut only if computing takes longer than
+    reading, which happens here.
+    """
+    if parts > 1 and _size(source):
+        cut = cut_run(Source.of(source), min(parts, _size(source) // LEAST_BYTES))
+        if len(cut) > 1:
+            return [(part, None) for part in cut]
+    if parts == 1 or plan.policy.kind == "ranking":
+        return [(source, None)]
+    run = open_run(source, collection, plan).run
+    return [(part, collection.qrels.numbers(part.topics)) for part in run.parts(parts)]
+
+
+def _size(source: Any) -> int:
+    """The bytes of a file; 0 for anything else."""
+    return Path(source).stat().st_size if _is_path(source) and Path(source).is_file() else 0
+
+
 def _pieces_of_dataset(
     run: int, source: Any, collection: Collection, pool: Executor | None, jobs: int
-) -> tuple[list[Piece], tuple[str, ...]]:
-    """Pieces of a data set that share no topic, one for the judged topics that it lacks, and remarks on it."""
+) -> list[Piece]:
+    """Pieces of a data set that share no topic."""
     dataset, qrels = open_dataset(source), collection.qrels
     fragments = list(_results(pool, jobs, with_topics, ((fragment,) for fragment in dataset.files)))
+    require_judged_topic(dataset.name, sorted({t for file in fragments for t in file.topics}), qrels)
     pieces = []
-    topics: set[str] = set()
     for part in parts(dataset, fragments):
         there = part.topics or ()
-        topics.update(there)
-        numbers = sorted(qrels.number[topic] for topic in there if topic in qrels.number)
         part = replace(part, topics=None if part.whole else there)
-        pieces.append(Piece(run, part, topics=np.array(numbers, dtype=np.int64)))
-    require_judged_topic(dataset.name, sorted(topics), qrels)
-    missing = [number for topic, number in qrels.number.items() if topic not in topics]
-    if missing:
-        nothing = Run(dataset.tag, dataset.name, [], np.zeros(1, np.int64), Ids.of([]), np.zeros(0), 0)
-        pieces.append(Piece(run, nothing, topics=np.array(missing, dtype=np.int64)))
-    return pieces, tuple(_notes(dataset.tag, topics, collection))
+        pieces.append(Piece(run, part, qrels.numbers(there)))
+    return pieces
+
+
+class _Gathered:
+    """The scores of one run, put together from those of its pieces."""
+
+    def __init__(self, measures: int, topics: int) -> None:
+        self.values, self.se = np.full((2, measures, topics), np.nan)
+        self.documents, self.scored = np.zeros(topics, dtype=np.int64), np.zeros(topics, dtype=bool)
+        self.topics: dict[str, None] = {}
+        self.pieces: list[RunScores] = []
+        self.in_doubt = False
+        """Whether a piece has something wrong, or a topic that another has too: the whole must be read."""
+
+    def add(self, piece: RunScores | None) -> None:
+        if piece is None or not self.topics.keys().isdisjoint(piece.topics):
+            self.in_doubt = True
+            return
+        self.values[:, piece.numbers], self.se[:, piece.numbers] = piece.values, piece.se
+        self.documents[piece.numbers], self.scored[piece.numbers] = piece.documents, True
+        self.topics.update(dict.fromkeys(piece.topics))
+        self.pieces.append(piece)
+
+    def rest(self, run: int, source: Any) -> list[Piece]:
+        """What must still be scored: the whole run, or the judged topics that it lacks."""
+        if self.in_doubt or (self.scored.size and not self.scored.any()):
+            self.__init__(*self.values.shape)  # type: ignore[misc]
+            return [Piece(run, source)]  # which raises if something is wrong
+        missing = np.flatnonzero(~self.scored)
+        tag, file = self.pieces[0].tag, self.pieces[0].source
+        nothing = Run(tag, file, [], np.zeros(1, np.int64), Ids.of([]), np.zeros(0), 0)
+        return [Piece(run, nothing, missing)] if missing.size else []
 
 
 def score(
@@ -213,8 +276,8 @@ def score(
 ) -> Scores:
     """Score runs: a list of independent pieces, in this process or over an executor; the result is the same.
 
-    A run that is a folder of parquet files is cut into parts that share no topic: each is read where it is scored,
-    and only values of topics come back.
+    With several jobs large runs are cut into parts that share no topic, and a folder of parquet files always is: each
+    part is read where it is scored, and only values of topics come back.
     """
     if not runs:
         raise UsageError("there is no run to score")
@@ -226,55 +289,50 @@ def score(
     qrels, far = collection.qrels, isinstance(executor, SharingExecutor)
     if isinstance(executor, SharingExecutor):
         jobs = executor.jobs
+    # Workers elsewhere have other working folders; links stay as they are.
+    sources = [os.path.abspath(run) if far and _is_path(run) and run != "-" else run for run in runs]  # noqa: PTH100
     if jobs > 1 or executor is not None:  # other processes cannot read standard input or a pipe
-        runs = [load(run, collection, plan) if _is_path(run) and reads_once(run) else run for run in runs]
-    datasets = [is_dataset(source) for source in runs]
-    # A run is cut only if there are more jobs than runs and computing takes longer than reading.
-    shards = 1 if plan.policy.kind == "ranking" else -(-jobs // min(jobs, len(runs)))
+        sources = [load(s, collection, plan) if _is_path(s) and reads_once(s) else s for s in sources]
+    datasets = [is_dataset(source) for source in sources]
+    pieces = []
+    for run, parts_wanted in enumerate(_shares(sources, jobs)):
+        if not datasets[run]:
+            pieces += [Piece(run, *part) for part in _cut(sources[run], parts_wanted, collection, plan)]
     if not any(datasets):
-        jobs = min(jobs, len(runs) * shards)
-    pieces: list[Piece] = []
-    notes: dict[int, tuple[str, ...]] = {}
-    first: dict[int, RunScores] = {}
-    shape = (len(runs), len(plan.measures), len(qrels.topics))
-    values, se = np.full(shape, np.nan), np.full(shape, np.nan)
-    documents, judged = np.zeros((shape[0], shape[2]), dtype=np.int64), set()
+        jobs = min(jobs, len(pieces))
+    gathered = [_Gathered(len(plan.measures), len(qrels.topics)) for _ in runs]
+    done = 0
     with _pool(collection.shareable(slices_only=all(datasets)), plan, jobs, executor) as (pool, shared):
-        for run, source in enumerate(runs):
-            # Workers elsewhere have other working folders; links stay as they are.
-            path = os.path.abspath(source) if far and _is_path(source) else source  # noqa: PTH100
-            if datasets[run]:
-                cut, notes[run] = _pieces_of_dataset(run, path, collection, pool, jobs)
-                pieces += cut
-            else:
-                pieces += [Piece(run, path, (i, shards)) for i in range(shards)]
-        calls = (
-            (shared, p.source, p.shard, p.topics if p.topics is None else collection.slice_of(p.topics))
-            for p in pieces
-        )
-        results = _results(pool, jobs, score_piece, calls)
-        for done, (piece, scored) in enumerate(zip(pieces, results, strict=True), 1):
-            at: Any = slice(None) if piece.topics is None else piece.topics
-            for all_, some in ((values[piece.run], scored.values), (se[piece.run], scored.se)):
-                # Each topic is in at most one piece.
-                all_[:, at] = np.where(np.isnan(some), all_[:, at], some)
-            documents[piece.run, at] += scored.documents
-            judged |= {piece.run} if scored.judged else set()
-            first.setdefault(piece.run, scored)
-            if progress:
-                progress(done, len(pieces))
-    named, statuses, remarks = [], [], []
-    for run, source in enumerate(runs):
-        scored = first[run]
-        file = os.fspath(source) if _is_path(source) else scored.source
+        for run in np.flatnonzero(datasets).tolist():
+            pieces += _pieces_of_dataset(run, sources[run], collection, pool, jobs)
+        while pieces:
+            calls = (
+                (shared, p.source, p.topics, None if p.topics is None else collection.slice_of(p.topics))
+                for p in pieces
+            )
+            results = _results(pool, jobs, score_piece, calls)
+            for piece, scored in zip(pieces, results, strict=True):
+                gathered[piece.run].add(scored)
+                done += 1
+                if progress:
+                    progress(done, max(done, len(pieces)))
+            pieces = [p for run, one in enumerate(gathered) for p in one.rest(run, sources[run])]
+    named, statuses = [], []
+    remarks: list[str] = []
+    for run, one in enumerate(gathered):
+        tag, source = one.pieces[0].tag, one.pieces[0].source
+        file = os.fspath(runs[run]) if _is_path(runs[run]) else source
         info = run_info(collection.task, file) or RunInfo(file)
-        named.append((info.name or scored.tag, scored.source if file == "-" else file))
+        named.append((info.name or tag, source if file == "-" else file))
         statuses.append(info.status)
-        remarks += [note for note in (*notes.get(run, scored.notes), scored.policy_remark) if note]
-        if run not in judged and documents[run].any():
-            remarks.append(f"{escape(scored.tag)}: none of its documents is judged")
+        remarks += _notes(tag, one.topics.keys(), collection)
+        remarks += policy_remarks(tag, plan.policy, [piece.diagnosed for piece in one.pieces])
+        if one.documents.any() and not any(piece.judged for piece in one.pieces):
+            remarks.append(f"{escape(tag)}: none of its documents is judged")
+    values, se = (np.stack([getattr(one, name) for one in gathered]) for name in ("values", "se"))
     scores = Scores(tuple(name_runs(named)), plan.measures, qrels.topics, values, se)
     remarks += _unjudged_remarks(scores, hidden, collection.task.candidates)
+    documents = np.stack([one.documents for one in gathered])
     scores = replace(
         scores,
         measures=shown,
@@ -284,6 +342,16 @@ def score(
         statuses=tuple(statuses) if collection.task.runs else (),
     )
     return replace(scores, notes=(*remarks, *_incomplete_remarks(scores)))
+
+
+def _shares(sources: Sequence[Any], jobs: int) -> list[int]:
+    """Into how many parts each run should be cut: files by their size, so that all jobs have work."""
+    if jobs == 1:
+        return [1] * len(sources)
+    sizes = [_size(source) for source in sources]
+    shares = [jobs * size / max(1, sum(sizes)) if size else jobs / len(sources) for size in sizes]
+    # Parts of equal size take different time: with twice as many no worker waits long for another.
+    return [1 if share <= 1 else 2 * math.ceil(share) for share in shares]
 
 
 def _comparable(collection: Collection, plan: Plan, values: Floats, documents: Ints) -> Bools:

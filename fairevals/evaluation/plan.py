@@ -18,6 +18,7 @@ from fairevals.measures import CompositeMeasure, ExposureMeasure, LinearMeasure,
 from fairevals.measures.shares import Unjudged
 from fairevals.policy.diagnosis import diagnose_policy
 from fairevals.policy.policies import OneRanking, PlackettLuceRun, Policy, SampledRankings
+from fairevals.typing import Floats, Ints
 
 DIAGNOSED_TOPICS = 1000
 """How many topics of a run decide whether its policy is nearly uniform."""
@@ -112,22 +113,29 @@ class OpenRun:
     collection: Collection
     plan: Plan
 
-    def blocks(self, cells: int = CELLS) -> Iterator[Block]:
+    def blocks(self) -> Iterator[Block]:
         """The run beside the judgements, in blocks of topics; results never depend on how large they are."""
         sampled = self.plan.policy.kind == "samples"
-        return blocks(self.run, self.collection, self.plan.requirements, sampled=sampled, cells=cells)
+        return blocks(self.run, self.collection, self.plan.requirements, sampled=sampled)
 
-    @property
-    def policy_remark(self) -> str:
-        """A remark if the run is read as Plackett-Luce but its policy is nearly uniform, else ""."""
-        if self.plan.policy.kind != "pl" or not len(self.run):
-            return ""
-        counts = np.diff(self.run.offsets)[:DIAGNOSED_TOPICS]
-        counts = counts[: max(1, CELLS // int(counts.max()))]
-        scores = np.full((counts.size, int(counts.max())), -np.inf)
-        scores[np.arange(scores.shape[1]) < counts[:, None]] = self.run.scores[: counts.sum()]
-        diagnosis = diagnose_policy(scores, self.plan.policy.temperature)
-        return diagnosis.remark(self.run.tag) if diagnosis.nearly_uniform else ""
+    def diagnosed(self) -> tuple[Ints, Floats]:
+        """The lengths and scores of the first lists, for `policy_remarks`; empty if they are no log-weights."""
+        count = DIAGNOSED_TOPICS if self.plan.policy.kind == "pl" else 0
+        lengths = np.diff(self.run.offsets[: count + 1])
+        return lengths, self.run.scores[: lengths.sum()]
+
+
+def policy_remarks(tag: str, policy: PolicySpec, diagnosed: Sequence[tuple[Ints, Floats]]) -> Iterator[str]:
+    """A remark if a run is read as Plackett-Luce but its policy is nearly uniform; `diagnosed` is that of its parts."""
+    lengths, scores = (np.concatenate(parts) for parts in zip(*diagnosed, strict=True))
+    lengths = lengths[:DIAGNOSED_TOPICS]
+    if lengths.size:
+        lengths = lengths[: max(1, CELLS // int(lengths.max()))]
+        padded = np.full((lengths.size, int(lengths.max())), -np.inf)
+        padded[np.arange(padded.shape[1]) < lengths[:, None]] = scores[: lengths.sum()]
+        diagnosis = diagnose_policy(padded, policy.temperature)
+        if diagnosis.nearly_uniform:
+            yield diagnosis.remark(tag)
 
 
 def load(source: Any, collection: Collection, plan: Plan) -> Run:

@@ -200,12 +200,11 @@ class LineFormat:
     def examine(self, source: Source) -> Iterator[tuple[int, list[bytes], Problem | None]]:
         """The lines with data one by one: the number of the line, its cells, and what is wrong with it, if anything."""
         for number, line in source.lines():
-            text = line.strip(b" \t\r")
-            if not text or number <= self.skip:
+            if number <= self.skip:
                 continue
             place = Place(source.name, number)
             problem = encoding_problem(place, line)
-            if problem or not text.startswith(b"#"):
+            if problem or not line.lstrip(b" \t\r").startswith(b"#"):
                 cells, rest = line.split(), b""
                 if self.rest is not None and len(cells) > len(self.columns):
                     *cells, rest = line.split(None, len(self.columns))
@@ -234,11 +233,7 @@ class LineFormat:
 
 def data_lines(source: Source) -> Iterator[tuple[int, bytes]]:
     """The lines that are neither blank nor comments with their numbers, for finding out the format."""
-    return (
-        (number, line)
-        for number, line in source.lines(1 << 14)
-        if line.strip() and not line.lstrip().startswith(b"#")
-    )
+    return ((number, line) for number, line in source.lines(1 << 14) if not line.lstrip().startswith(b"#"))
 
 
 def joined(parts: Sequence[tuple[Ints, Ids, Floats]]) -> tuple[Ints, Ids, Floats]:

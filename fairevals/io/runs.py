@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -168,6 +170,10 @@ def raise_repeated_row(chunks: Iterable[Rows]) -> None:
                 raise InputError(place, found, f"it once (first in {where})")
 
 
+_PROBES = 64
+"""In how many places the topics of a file are looked at before it is cut."""
+
+
 def is_table(source: Source) -> bool:
     """Whether a run is a parquet, CSV or TSV table with named columns, by its name or its first line."""
     return source.table_suffix == ".parquet" or has_header(source, "topic", "doc", "score")
@@ -186,11 +192,15 @@ def read_run_columns(source: Source, options: RunOptions = BY_SCORE) -> RunColum
         if frame.empty:
             raise InputError(Place(source.name), "no row", "rows of topic, doc, score[, sample]")
         return run_from_frame(frame, source.name, lines, file.split(".")[0], options)
-    line_format = run_format(source, trailing=options.trailing)
+    line_format = run_format(source.whole, trailing=options.trailing)
     fair = len(line_format.columns) == 3
+    tag = file if fair else ""
+    if source.start:  # a part has the tag of the whole, by which random numbers are drawn
+        _, cells, _ = next(line_format.examine(source.whole))
+        tag = tag or b"".join(cells[5:6]).decode(errors="replace")
+        line_format = replace(line_format, skip=0)
     # TREC Fair's rankings have no scores: they are in the order of lines.
     builder = RunBuilder("file" if fair else options.order, options.depth)
-    tag = file if fair else ""
     for tokens in line_format.read(source):
         if not tag and len(tokens):
             tag = tokens.column(5).text(0)
@@ -202,6 +212,41 @@ def read_run_columns(source: Source, options: RunOptions = BY_SCORE) -> RunColum
     if not columns.lines:
         raise_first(source)
     return columns
+
+
+def cut_run(source: Source, parts: int) -> list[Source]:
+    """Cut a run of TREC lines into about so many parts of similar size; the whole if it cannot be cut.
+
+    A cut is where the topic changes, so that no topic is in two parts if all its lines stand together. Whoever reads
+    the parts must check that: only a few lines are read here.
+    """
+    if parts < 2 or not source.is_plain or is_table(source):
+        return [source]
+    longest = source.limits.line
+    with Path(source.name).open("rb") as file:
+        size = file.seek(0, os.SEEK_END)
+
+        def line_after(position: int) -> tuple[int, bytes]:
+            """The start and the topic of the first line that starts after a position."""
+            file.seek(position)
+            start = position + len(file.readline(longest))
+            return start, b"".join(file.readline(longest).split(None, 1)[:1])
+
+        topics = [line_after(size * n // _PROBES)[1] for n in range(_PROBES)]
+        if len(set(topics)) < 1 + sum(one != other for one, other in pairwise(topics)):
+            return [source]  # a topic comes again after another
+        cuts = [0]
+        for n in range(1, parts):
+            low, high = size * n // parts, size * (n + 1) // parts
+            _, topic = line_after(low)
+            if line_after(high)[1] == topic:
+                continue  # one topic is longer than a part
+            while high - low > 1:
+                middle = (low + high) // 2
+                low, high = (middle, high) if line_after(middle)[1] == topic else (low, middle)
+            cuts.append(line_after(high)[0])
+    ends = [*dict.fromkeys(cuts), size]
+    return [source.part(start, end) for start, end in pairwise(ends) if start < end]
 
 
 def run_from_frame(

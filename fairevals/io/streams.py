@@ -12,14 +12,17 @@ import sys
 import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
+from copy import copy
 from dataclasses import dataclass
 from functools import partial
+from itertools import chain
 from pathlib import Path
-from typing import Any, BinaryIO, NoReturn, Self, TextIO, cast
+from typing import IO, Any, BinaryIO, NoReturn, Self, TextIO, cast
 
 from fairevals.errors import InputError, Place, UsageError, escape
 
 BOM = b"\xef\xbb\xbf"
+_TEXT = re.compile(rb"[^ \t\r\n][^\n]*")
 _HEAD = 1 << 12
 _PIECE = 1 << 18
 _XZ_MEMORY = 1 << 28
@@ -163,6 +166,9 @@ class Source:
     [b'1 0 a 1\\n']
     """
 
+    start, end = 0, sys.maxsize
+    """The bytes that are read, of a file that is not compressed."""
+
     def __init__(self, name: str, data: bytes | None) -> None:
         self.name, self._data, self.limits = name, data, Limits.current()
 
@@ -178,8 +184,25 @@ class Source:
             with nullcontext(sys.stdin.buffer) if path == "-" else source._open() as file:
                 # One system call at a time where possible: Python handles signals only between two of them.
                 read: Callable[[int], bytes] = getattr(file, "read1", file.read)
-                source._data = b"".join(source._limited(iter(lambda: read(1 << 20), b"")))
+                source._data = b"".join(source._endless(iter(lambda: read(1 << 20), b"")))
         return source
+
+    def part(self, start: int, end: int) -> Self:
+        """Some lines of a file that `is_plain`: its bytes from `start` to `end`."""
+        part = copy(self)
+        part.start, part.end = start, end
+        return part
+
+    @property
+    def whole(self) -> Self:
+        """The file that this is a part of."""
+        return self.part(0, sys.maxsize)
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether the bytes of the file are its text: it is on a disk, and not compressed."""
+        with self._open() as file:
+            return self._data is None and not self._suffix_of(file)
 
     @contextmanager
     def _open(self) -> Iterator[BinaryIO]:
@@ -198,6 +221,19 @@ class Source:
                 raise too_large(self.name, self.limits.bytes)
             yield piece
 
+    def _endless(self, pieces: Iterator[bytes]) -> Iterator[bytes]:
+        """The pieces of a stream that may have no end. They are held in memory, so a text with too long a line is
+        refused before the rest is read."""
+        first = next(pieces, b"")
+        is_text = not (self.table_suffix == ".parquet" or self._suffix_of(io.BytesIO(first)))
+        lines = length = 0
+        for piece in self._limited(chain([first], pieces)):
+            cut = piece.rfind(b"\n") + 1
+            lines, length = lines + piece.count(b"\n"), len(piece) - cut + (0 if cut else length)
+            if is_text and length > self.limits.line:
+                raise self._long_line(lines + 1)
+            yield piece
+
     @property
     def table_suffix(self) -> str:
         """The last suffix in lower case, leaving out that of a compression."""
@@ -210,12 +246,23 @@ class Source:
         The first bytes of the file decide on the compression, and its suffix where they are not known.
         """
         with self._open() as file:
-            first = file.read(10)
-            file.seek(0)
-            suffixes = [suffix for suffix, magic in _COMPRESSIONS.items() if magic.match(first)]
-            suffixes += _COMPRESSIONS.keys() & {Path(self.name).suffix.lower()}
-            plain = iter(lambda: file.read(size), b"")
-            yield from self._limited(_decompressed(file, suffixes[0]) if suffixes else plain)
+            suffix = self._suffix_of(file)
+            for piece in self._limited(_decompressed(file, suffix) if suffix else self._plain(file, size)):
+                for at in range(0, len(piece), size):  # a few compressed bytes may be megabytes
+                    yield piece[at : at + size]
+
+    def _suffix_of(self, file: IO[bytes]) -> str:
+        """The suffix of the compression, "" if there is none. The file is then at its start."""
+        first = file.read(10)
+        file.seek(0)
+        suffixes = [suffix for suffix, magic in _COMPRESSIONS.items() if magic.match(first)]
+        suffixes += _COMPRESSIONS.keys() & {Path(self.name).suffix.lower()}
+        return suffixes[0] if suffixes else ""
+
+    def _plain(self, file: BinaryIO, size: int) -> Iterator[bytes]:
+        file.seek(self.start)
+        while data := file.read(min(size, self.end - file.tell())):
+            yield data
 
     def read(self) -> bytes:
         """The whole content, for formats that do not come in lines."""
@@ -239,7 +286,7 @@ class Source:
 
     def chunks(self, size: int = 1 << 22) -> Iterator[bytes]:
         """The file in pieces of about `size` bytes that end at a line end, without byte-order mark."""
-        rest, first = b"", True
+        rest, first = b"", not self.start
         for data in self.pieces(size):
             data, first = data.removeprefix(BOM) if first else rest + data, False
             cut = data.rfind(b"\n") + 1
@@ -257,11 +304,14 @@ class Source:
         while len(piece) - at > longest:
             end = piece.rfind(b"\n", at, at + longest + 1)
             if end < 0:
-                found = f"a line of more than {longest} bytes; raise FAIREVALS_MAX_LINE to allow it"
-                raise InputError(Place(self.name, self._long_line()), found)
+                raise self._long_line(self._find_long_line())
             at = end + 1
 
-    def _long_line(self) -> int:
+    def _long_line(self, number: int) -> InputError:
+        found = f"a line of more than {self.limits.line} bytes; raise FAIREVALS_MAX_LINE to allow it"
+        return InputError(Place(self.name, number), found)
+
+    def _find_long_line(self) -> int:
         """The number of the first line that is too long, from a second reading."""
         number, rest = 0, b""
         for data in self.pieces(1 << 20):
@@ -273,12 +323,16 @@ class Source:
         return number
 
     def lines(self, size: int = 1 << 20) -> Iterator[tuple[int, bytes]]:
-        """The lines without their ends, numbered from 1. Slower than `chunks`."""
-        number = 0
+        """The lines that are not blank, without their ends, numbered from 1. Slower than `chunks`."""
+        number = 1
         for chunk in self.chunks(size):
-            for line in chunk.split(b"\n")[:-1]:
-                number += 1
-                yield number, line.removesuffix(b"\r")
+            at = 0
+            for text in _TEXT.finditer(chunk):  # skips megabytes of blank lines at once
+                start = chunk.rfind(b"\n", at, text.start()) + 1 or at
+                number += chunk.count(b"\n", at, start)
+                yield number, chunk[start : text.end()].removesuffix(b"\r")
+                at = text.end()
+            number += chunk.count(b"\n", at)
 
 
 @contextmanager

@@ -75,10 +75,9 @@ def table(
 def text_lines(source: Source, expected: str) -> Iterator[tuple[int, str]]:
     """The lines that are not blank, as text."""
     for number, line in source.lines():
-        if line.strip():
-            if problem := encoding_problem(Place(source.name, number), line):
-                source.refuse(problem.error(), expected)
-            yield number, line.decode()
+        if problem := encoding_problem(Place(source.name, number), line):
+            source.refuse(problem.error(), expected)
+        yield number, line.decode()
 
 
 def read_frame(source: Source, needed: Sequence[str]) -> tuple[pd.DataFrame, list[int]]:
