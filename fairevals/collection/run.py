@@ -28,7 +28,7 @@ def ranking_order(lists: Ints, docs: Ids, scores: Floats) -> Ints:
     order = score_order(lists, scores)
     order = np.arange(lists.size) if order is None else order
     lists, scores = lists[order], scores[order]
-    tie = (np.diff(scores) == 0) & (np.diff(lists) == 0)
+    tie = (scores[1:] == scores[:-1]) & (lists[1:] == lists[:-1])
     if tie.any():
         tied = np.flatnonzero(np.append(tie, False) | np.append(False, tie))
         names = docs.take(order[tied]).ranks()

@@ -12,7 +12,7 @@ from fairevals.evaluation.plan import Plan, parts_of
 from fairevals.io.task import Task
 from fairevals.measures import CompositeMeasure, ExposureMeasure, LinearMeasure, Measure, RankingMeasure
 from fairevals.measures.base import divide, rank_sum, stretches
-from fairevals.policy.plackett_luce import Estimate
+from fairevals.policy.plackett_luce import AGREEMENT, Estimate
 from fairevals.policy.policies import Exposure, OneRanking, Policy, jackknife
 from fairevals.typing import Bools, Floats, Ints
 
@@ -71,9 +71,39 @@ def _of_exposure(
     exposure = known[key]
     value = measure.of_exposure(block.exposed(exposure.value))
     if exposure.left_out is None:
-        return Estimate(value)
+        return Estimate(
+            _within_bounds(measure, block, value) if isinstance(measure, LinearMeasure) else value
+        )
     without = np.stack([measure.of_exposure(block.exposed(each)) for each in exposure.left_out])
-    return jackknife(value, without)
+    estimate = jackknife(value, without)
+    return _unless_agreeing(estimate, policy, block, measure.cutoff)
+
+
+def _within_bounds(measure: LinearMeasure, block: Block, value: Floats) -> Floats:
+    """The mean over rankings, which is never beyond the best or the worst of them: quadrature errs by 1e-12."""
+    attention = measure.attention_model.weights(block.row.shape[1])
+    if np.any(np.diff(attention) > 0):  # then the best ranking is not that by worth
+        return value
+    worth = measure.worth(block.exposed(np.zeros(block.row.shape)))
+    best, worst = (
+        measure.of_ranking(block.reordered(_ranking_by(block, sign * worth)[:, None])).ravel()
+        for sign in (-1, 1)
+    )
+    return np.clip(value, worst, best)
+
+
+def _unless_agreeing(
+    estimate: Estimate, policy: Policy, block: Block, depth: int | None, certain: Bools | bool = False
+) -> Estimate:
+    """The estimate; where its samples agree, with a standard error above 0 unless the value is `certain`."""
+    value, se = estimate.value, estimate.se
+    if se is None:
+        return estimate
+    agree = (se < AGREEMENT * np.maximum(1.0, np.abs(value))) & ~np.asarray(certain)
+    if not agree.any():
+        return estimate
+    floor = policy.agreeing_se(block, depth) * np.maximum(1.0, np.abs(value))
+    return Estimate(value, np.where(agree, floor, se))
 
 
 def _of_rankings(measures: Mapping[str, RankingMeasure], policy: Policy, block: Block) -> dict[str, Estimate]:
@@ -107,6 +137,9 @@ def _of_rankings(measures: Mapping[str, RankingMeasure], policy: Policy, block: 
             possible = _possible_value(term, block)
         means[name] = _sample_mean(values, weights, counts, possible)
     estimates, count = {}, counts.sum(axis=1)
+    retrieved = np.arange(block.row.shape[1]) < block.retrieved[:, None]
+    raw = np.nan_to_num(block.raw_grades, nan=np.inf)
+    same_grades = np.all(~retrieved | (raw == raw[:, :1]), axis=1)  # then any order has the same utility
     for name, measure in measures.items():
         centres, deviations = zip(*(means[str(term)] for term in terms[name]), strict=True)
         value, se = measure.combine(centres, by_topic), None
@@ -115,6 +148,9 @@ def _of_rankings(measures: Mapping[str, RankingMeasure], policy: Policy, block: 
             se = np.sqrt(squares.sum(axis=1) / (count - 1) / count)
             se[np.isnan(value)] = np.nan
         estimates[name] = Estimate(value, se)
+        if policy.sampled:
+            certain = same_grades & (measure.attributes == "none")
+            estimates[name] = _unless_agreeing(estimates[name], policy, block, depth, certain)
     return estimates
 
 

@@ -163,7 +163,20 @@ def open_run(source: Any, collection: Collection, plan: Plan, *, check_topics: b
         )
     if check_topics:
         require_judged_topic(run.source, run.topics, collection.qrels)
+    if plan.policy.kind == "pl":
+        _require_log_weights(run, plan.policy.temperature)
     return OpenRun(run, make_policy(plan.policy, run), collection, plan)
+
+
+def _require_log_weights(run: Run, temperature: float) -> None:
+    """Raise if the difference of two scores, divided by the temperature, may be too large for a number."""
+    limit = float(np.finfo(np.float64).max) / 4
+    for row in np.flatnonzero(np.abs(run.scores) > min(1.0, temperature) * limit)[:1].tolist():
+        topic, _ = run.lists[int(np.searchsorted(run.offsets, row, side="right")) - 1]
+        doc = escape(run.docs.text(row))
+        found = f"score {run.scores[row]:g} of document {doc!r} in topic {escape(topic)!r}"
+        expected = f"log-weights that stay below {limit:.3g} when divided by the temperature {temperature:g}"
+        raise InputError(Place(run.source), found, expected)
 
 
 def require_judged_topic(source: str, topics: Sequence[str], qrels: Qrels) -> None:

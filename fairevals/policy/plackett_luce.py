@@ -157,7 +157,8 @@ class PlackettLuce:
         attention models without a cutoff, except ``trecfair``. Otherwise it is O(nodes · n · k), and the number
         of nodes grows with about the square root of k.
 
-        ``mc`` is the mean over sampled rankings with its standard error (ddof 1; NaN for a single sample).
+        ``mc`` is the mean over sampled rankings with its standard error (ddof 1; NaN for a single sample). Where all
+        samples agree it is that of `agreeing_se`, and 0 only if there is no other ranking.
 
         Args:
             attention: a model or its text (`fairevals.attention`). One that looks at grades needs ``mc``.
@@ -179,7 +180,7 @@ class PlackettLuce:
         if method != "exact":
             raise ValueError(f"method must be 'exact' or 'mc', got {method!r}")
         weights, grid, chunks = self._quadrature(model, k, tolerance)
-        return Estimate(self._as_given(exact_exposure(grid, chunks, weights)))
+        return Estimate(self._as_given(self._within(weights, exact_exposure(grid, chunks, weights))))
 
     def exposure_with_vjp(
         self, attention: AttentionLike = "log2", k: int | None = None, tolerance: float = 1e-9
@@ -198,7 +199,7 @@ class PlackettLuce:
         model, k = parse_attention(attention), self._ranks(k)
         weights, grid, lazy_chunks = self._quadrature(model, k, tolerance, margin=_GRADIENT_MARGIN)
         chunks = list(lazy_chunks)
-        value = exact_exposure(grid, chunks, weights)
+        value = self._within(weights, exact_exposure(grid, chunks, weights))
 
         def vjp(cotangent: ArrayLike) -> Floats:
             given = self._per_document(cotangent, "the cotangent")
@@ -257,7 +258,30 @@ class PlackettLuce:
             rankings = sample_topic(self._scores[topic], samples, min(k, ranked), generator)
             weights = model.weights_given(given[topic][rankings])
             value[topic], se[topic] = _mean_and_se(rankings, weights, self._scores.shape[1])
+        agree = (se < AGREEMENT) & (self._scores > -np.inf)
+        if agree.any():
+            other = np.reshape(self.other_rankings(k), (-1, 1))
+            se = np.where(agree, model.weights(1) * agreeing_se(samples, other), se)
         return Estimate(self._as_given(value), self._as_given(se))
+
+    def other_rankings(self, k: int | None = None) -> Floats:
+        """The probability that the first k ranks are not the documents of the highest scores in their order.
+
+        >>> PlackettLuce([[1.0, 0.0], [50.0, 0.0], [1.0, -np.inf]]).other_rankings()
+        array([2.68941421e-01, 1.92874985e-22, 0.00000000e+00])
+        """
+        order = np.argsort(-self._scores, axis=1, kind="stable")[:, : self._ranks(k)]
+        order = np.where(np.take_along_axis(self._scores, order, axis=1) > -np.inf, order, -1)
+        return self._as_given(np.abs(np.expm1(_log_prob(self._scores, order))))
+
+    def _within(self, weights: Floats, exposure: Floats) -> Floats:
+        """The exposures, none above the largest or below the smallest weight of a rank: quadrature errs a little."""
+        ranked = self._scores > -np.inf
+        count = ranked.sum(axis=1)
+        weights = np.concatenate([weights, np.zeros(max(1, ranked.shape[1] - weights.size))])
+        last = np.maximum(count, 1) - 1
+        low, high = (extreme.accumulate(weights)[last][:, None] for extreme in (np.minimum, np.maximum))
+        return np.where(ranked, np.clip(exposure, low, high), 0.0)
 
     def _ranks(self, k: int | None) -> int:
         if k is None:
@@ -274,6 +298,23 @@ class PlackettLuce:
 
     def _as_given(self, array: Floats) -> Floats:
         return array[0] if self._one_topic else array
+
+
+AGREEMENT = 1e-12
+"""A standard error below this is that of samples that agree, up to rounding."""
+
+
+def agreeing_se(samples: int, other: Floats) -> Floats:
+    """The standard error of a mean over samples that all have one value, if others may differ from it by up to 1.
+
+    It is not 0: such samples only show that rankings with another value are rare. Their probability is at most that
+    of all `other` rankings, and below 3/n with a confidence of 95 % (the rule of three; Hanley and Lippman-Hand,
+    JAMA 1983). The interval of 1.96 standard errors reaches that far.
+
+    >>> agreeing_se(1000, np.array([0.5, 1e-6, 0.0])).round(9)
+    array([1.530612e-03, 5.100000e-07, 0.000000e+00])
+    """
+    return np.minimum(3.0 / samples, other) / 1.96
 
 
 def _mean_and_se(rankings: Ints, weights: Floats, n: int) -> tuple[Floats, Floats]:

@@ -9,7 +9,7 @@ import numpy as np
 
 from fairevals.attention import Attention
 from fairevals.collection.blocks import Block
-from fairevals.policy.plackett_luce import Estimate, PlackettLuce
+from fairevals.policy.plackett_luce import Estimate, PlackettLuce, agreeing_se
 from fairevals.typing import Floats, Ints
 
 EXPOSURE_TOLERANCE = 1e-12
@@ -65,6 +65,10 @@ class Policy(ABC):
     @abstractmethod
     def rankings(self, block: Block, depth: int | None) -> Ints:
         """(topics, samples, ranks) of document numbers within the block, −1 for an empty rank."""
+
+    def agreeing_se(self, block: Block, depth: int | None) -> Floats:
+        """(topics,): the standard error of a value in [0, 1] that all samples have; 0 where nothing is sampled."""
+        return np.zeros(len(block.topics))
 
     def exposure(self, block: Block, attention: Attention, cutoff: int | None) -> Exposure:
         """Expected attention of every document of the block."""
@@ -122,6 +126,9 @@ class PlackettLuceRun(Policy):
             return np.full((len(block.topics), self.samples, 0), -1, dtype=np.int64)
         generators = [generator(self.seed, self.run, topic) for topic in block.topics]
         return self.policy(block).sample(self.samples, k=k, rng=generators)
+
+    def agreeing_se(self, block: Block, depth: int | None) -> Floats:
+        return agreeing_se(self.samples, self.policy(block).other_rankings(depth))
 
     def exposure(self, block: Block, attention: Attention, cutoff: int | None) -> Exposure:
         """Exact, except where attention looks at grades: then from samples."""
