@@ -66,7 +66,7 @@ def fairevals(qrels: Judged, run: Judged, measure: str) -> float:
     """The mean that this package prints."""
     import fairevals as fe
 
-    return float(fe.evaluate(run, qrels, [measure]).value[0])
+    return float(fe.evaluate(run, qrels, [measure]).frame().value[0])
 
 
 def pytrec_eval(qrels: Judged, run: Judged, measure: str) -> float:
@@ -201,16 +201,18 @@ def ours() -> Iterator[str]:
     given: dict[str, Any] = {"groups": {"SEX": women}}
     side = "attr='SEX',protected='women'"
     ratios = [f"DP({side})", f"EUR({side})", f"DP({side},attention='rbp(0.8)')"]
-    for name, value in zip(ratios, fe.evaluate(run, {"1": GRADES}, ratios, **given).value, strict=True):
+    for name, value in zip(
+        ratios, fe.evaluate(run, {"1": GRADES}, ratios, **given).frame().value, strict=True
+    ):
         yield f"fairevals: exp(-|{name}|): {math.exp(-abs(value)):.4f}"
     awrf = "AWRF(attr='SEX',attention='geometric(0.5)')"
     for name, value in zip(
-        [awrf, "IAA"], fe.evaluate(run, {"1": GRADES}, [awrf, "IAA"], **given).value, strict=True
+        [awrf, "IAA"], fe.evaluate(run, {"1": GRADES}, [awrf, "IAA"], **given).frame().value, strict=True
     ):
         yield f"fairevals: {name}: {value:.4f}"
     binary = {"1": {doc: int(grade > 0) for doc, grade in GRADES.items()}}
     trec = [f"{name}(attr='SEX',attention='trecfair',base='e')@5" for name in ("AWRF", "M1")]
-    for name, value in zip(trec, fe.evaluate(run, binary, trec, **given).value, strict=True):
+    for name, value in zip(trec, fe.evaluate(run, binary, trec, **given).frame().value, strict=True):
         yield f"fairevals, grades 0 and 1: {name}: {value:.4f}"
 
 

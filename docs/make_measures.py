@@ -116,7 +116,7 @@ def worked(names: Iterable[str]) -> dict[str, tuple[str, str]]:
             (Path(folder) / file).write_text(text, encoding="utf-8")
         run, task = Path(folder) / "example.run", Path(folder) / "example.toml"
         tables = [
-            fe.evaluate(run, task=task, measures=measures.values(), policy=policy)
+            fe.evaluate(run, task=task, measures=measures.values(), policy=policy).frame()
             for policy in ("ranking", "pl")
         ]
     values = {}

@@ -10,8 +10,8 @@ from typing import Any
 from experiments.results import AGREES, DISAGREES, Reproduction
 from fairevals.errors import escape
 from fairevals.io.folders import PAGE, Marked
-from fairevals.io.out import Cell, render
-from fairevals.report.html import content_policy, environment, format_number, own_text
+from fairevals.io.out import Cell, format_number, render
+from fairevals.report.html import content_policy, environment, own_text
 from fairevals.report.sources import versions
 from fairevals.report.style import data_uri
 

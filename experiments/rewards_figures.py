@@ -21,8 +21,7 @@ from experiments.rewards_points import (
     mean_and_deviation,
     over_seeds,
 )
-from fairevals.io.out import Table
-from fairevals.report.html import format_number
+from fairevals.io.out import Table, format_number
 from fairevals.report.style import COLOURS, INK, MARKERS, band, styled
 from fairevals.training import Dataset
 

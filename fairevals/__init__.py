@@ -19,10 +19,10 @@ if TYPE_CHECKING:
     from fairevals.collection.run import Run, read_run
     from fairevals.ecosystem.context import task
     from fairevals.errors import FairevalsError, InputError, UsageError
-    from fairevals.evaluation import evaluate
     from fairevals.io.task import Task, read_task
     from fairevals.measures import parse_measure
     from fairevals.policy.plackett_luce import PlackettLuce
+    from fairevals.result import Result, compare, correlate, evaluate
 
 # Names are imported when first used, so that `fairevals --help` need not load numpy.
 _NAMES = {
@@ -31,7 +31,7 @@ _NAMES = {
     "collection.run": ("Run", "read_run"),
     "ecosystem.context": ("task",),
     "errors": ("FairevalsError", "InputError", "UsageError"),
-    "evaluation": ("evaluate",),
+    "result": ("Result", "compare", "correlate", "evaluate"),
     "io.task": ("Task", "read_task"),
     "measures": ("parse_measure",),
     "policy.plackett_luce": ("PlackettLuce",),
@@ -44,10 +44,13 @@ __all__ = [
     "InputError",
     "PlackettLuce",
     "Qrels",
+    "Result",
     "Run",
     "Task",
     "UsageError",
     "__version__",
+    "compare",
+    "correlate",
     "evaluate",
     "parse_measure",
     "read_qrels",

@@ -46,7 +46,7 @@ judgements = st.dictionaries(
 
 
 def values(run, qrels, measures, task=None):
-    frame = fe.evaluate(run, qrels, measures, task=task, per_topic=True)
+    frame = fe.evaluate(run, qrels, measures, task=task).frame(per_topic=True)
     return {(row.topic, row.measure): row.value for row in frame.itertuples()}
 
 
@@ -120,10 +120,12 @@ def test_any_attention_discounts_the_ideal_too(attention, run, qrels, cutoff):
 
 def test_text_after_the_tag_is_ignored_with_the_conventions_of_trec_eval_only(tmp_path):
     (tmp_path / "a.run").write_text("1 Q0 a 1 2.0 tag and more\n1 Q0 b 2 1.0 tag\n")
-    table = fe.evaluate(tmp_path / "a.run", {"1": {"b": 1}}, ["RR"], task=Task(conventions="trec_eval"))
+    table = fe.evaluate(
+        tmp_path / "a.run", {"1": {"b": 1}}, ["RR"], task=Task(conventions="trec_eval")
+    ).frame()
     assert table[["run", "value"]].to_numpy().tolist() == [["tag", 0.5]]
     with pytest.raises(fe.InputError, match=r"8 columns.*expected 6 columns"):
-        fe.evaluate(tmp_path / "a.run", {"1": {"b": 1}}, ["RR"])
+        fe.evaluate(tmp_path / "a.run", {"1": {"b": 1}}, ["RR"]).frame()
 
 
 def test_one_topic_by_hand():
@@ -147,7 +149,7 @@ def test_very_negative_grades_do_no_harm():
     qrels |= {f"spam{topic}": {"a": -1, "c": -2} for topic in range(50)}
     run = {topic: {"a": 3.0, "b": 2.0, "c": 1.0} for topic in qrels}
     for _ in range(40):
-        frame = fe.evaluate(run, qrels, ["AP", "RR", "Bpref"])
+        frame = fe.evaluate(run, qrels, ["AP", "RR", "Bpref"]).frame()
         assert frame.value.tolist() == [0.5, 0.25, 1.0]
 
 

@@ -30,7 +30,7 @@ def task(grades):
 
 
 def value(run, qrels, measure, **options):
-    table = fe.evaluate(run, qrels, [measure], per_topic=True, **options)
+    table = fe.evaluate(run, qrels, [measure], **options).frame(per_topic=True)
     return table.set_index("topic").value["q"], table.set_index("topic").se["q"]
 
 
@@ -58,7 +58,7 @@ def test_levels_of_relevance_agree_with_pytrec_eval(grades, rel):
 def test_nothing_relevant_is_undefined_and_a_topic_left_out_is_0():
     qrels = {"q": {"a": 1}, "none": {"a": 1}, "left-out": {"a": 2}}
     run = {"q": {"a": 1.0}, "none": {"a": 1.0}}
-    found = fe.evaluate(run, qrels, ["AP(rel=2)"], per_topic=True).set_index("topic").value
+    found = fe.evaluate(run, qrels, ["AP(rel=2)"]).frame(per_topic=True).set_index("topic").value
     assert math.isnan(found["q"]) and math.isnan(found["none"])
     assert found["left-out"] == 0.0 == found["all"]
 

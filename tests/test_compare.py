@@ -14,7 +14,7 @@ from scipy import stats as scipy_stats
 
 from fairevals.cli.main import make_parser
 from fairevals.errors import UsageError
-from fairevals.evaluation import evaluate
+from fairevals.result import evaluate
 from fairevals.statistics.compare import COMPARISON_COLUMNS
 
 TOP = Path(__file__).resolve().parents[1]
@@ -41,7 +41,7 @@ def test_csv_agrees_with_scipy_on_the_scores(capsys):
     rows = rows_of(capsys.readouterr().out)
     assert tuple(rows[0]) == COMPARISON_COLUMNS
     assert len(rows) == 2 * (len(RUNS) - 1)
-    frame = evaluate(RUNS, task=TASK, measures=[NDCG, GROUP], per_topic=True)
+    frame = evaluate(RUNS, task=TASK, measures=[NDCG, GROUP]).frame(per_topic=True)
     frame = frame[frame.topic != "all"]
     for row in rows:
         values = frame[frame.measure == row["measure"]].pivot(index="topic", columns="run", values="value")
@@ -252,7 +252,7 @@ def test_an_incomplete_run_is_marked(tmp_path, capsys):
     run.write_text("".join(lines))
     called("--task", TASK, RUNS[0], str(run), "--baseline", "bm25", "-m", GROUP)
     out = capsys.readouterr().out
-    frame = evaluate([RUNS[0], str(run)], task=TASK, measures=[GROUP], per_topic=True)
+    frame = evaluate([RUNS[0], str(run)], task=TASK, measures=[GROUP]).frame(per_topic=True)
     both = frame[frame.topic != "all"].pivot(index="topic", columns="run", values="value").dropna()
     row = next(line for line in out.splitlines() if " dense " in line)
     assert row.endswith("incomplete")

@@ -95,7 +95,7 @@ def draw(seed, grades, topics=8, missing=()):
 
 
 def ours(run, qrels, measures, **options):
-    frame = fe.evaluate(run, qrels, measures, per_topic=True, **options)
+    frame = fe.evaluate(run, qrels, measures, **options).frame(per_topic=True)
     return {(row.topic, row.measure): row.value for row in frame.itertuples()}
 
 
@@ -333,7 +333,7 @@ def test_negative_grades_never_become_relevant():
     for topic in qrels:
         assert [mine[topic, name] for name in ("NumRel", "NumRet(rel=1)", "SetP", "Judged")] == [0, 0, 0, 1]
     with pytest.raises(UsageError, match=r"cannot compute SetP\(rel=0\): .* should be positive"):
-        fe.evaluate(run, qrels, ["SetP(rel=0)"])
+        fe.evaluate(run, qrels, ["SetP(rel=0)"]).frame()
 
 
 def test_gains_may_raise_grades_below_minus_one():
@@ -376,7 +376,7 @@ def test_a_required_cutoff_may_come_from_the_task():
     assert str(parse_measure("R@5").with_cutoff(20)) == "R@5"
     assert str(parse_measure("IPrec@1").with_cutoff(20)) == "IPrec@1.0"
     with pytest.raises(UsageError, match="R needs a cutoff, such as R@10"):
-        fe.evaluate({"q": {"a": 1.0}}, {"q": {"a": 1}}, ["R"])
+        fe.evaluate({"q": {"a": 1.0}}, {"q": {"a": 1}}, ["R"]).frame()
 
 
 @pytest.mark.parametrize("name", ["R@5", "Success@5", "Judged@5", "Accuracy@5", "nDCG(gains={1:4})@5"])

@@ -124,7 +124,7 @@ def test_what_the_page_calls_never_undefined_never_is(name):
     import fairevals as fe
 
     run, qrels = {"a": {"d": 1.0}, "b": {"u": 1.0}}, {"a": {"d": 0}, "b": {"d": 1}, "c": {"d": 1}}
-    table = fe.evaluate(run, qrels, [make.example(name)], per_topic=True)
+    table = fe.evaluate(run, qrels, [make.example(name)]).frame(per_topic=True)
     assert not table.value.isna().any()
 
 

@@ -62,7 +62,7 @@ def test_through_the_pipeline(grades, cutoff, declared):
     qrels = {"q": {**judged, "not-found": 1}, "other": {"x": 3 if declared is None else 1}}
     at = f"@{cutoff}" if cutoff else ""
     task = fe.Task(max_grade=declared)
-    found = fe.evaluate(run, qrels, [f"ERR{at}", f"iRBU(phi=0.9){at}"], task=task, per_topic=True)
+    found = fe.evaluate(run, qrels, [f"ERR{at}", f"iRBU(phi=0.9){at}"], task=task).frame(per_topic=True)
     values = {(row.topic, row.measure): row.value for row in found.itertuples()}
     top = declared or 3
     kept = [max(grade or 0, 0) for grade in grades][:cutoff]
@@ -72,7 +72,7 @@ def test_through_the_pipeline(grades, cutoff, declared):
 
 def test_worked_example_of_fairweb():
     run, qrels = {"q": {"one": 3.0, "two": 2.0, "three": 1.0}}, {"q": {"one": 2, "two": 0, "three": 1}}
-    found = fe.evaluate(run, qrels, ["ERR", "iRBU"])
+    found = fe.evaluate(run, qrels, ["ERR", "iRBU"]).frame()
     assert found.value.round(4).tolist() == [0.7708, 0.8031]
 
 
@@ -93,7 +93,7 @@ def graded(grades):
 
 
 def err_of_four(run, qrels, cutoff):
-    return fe.evaluate(run, qrels, [f"ERR@{cutoff}"], task=fe.Task(max_grade=4)).value[0]
+    return fe.evaluate(run, qrels, [f"ERR@{cutoff}"], task=fe.Task(max_grade=4)).frame().value[0]
 
 
 @pytest.mark.parametrize(("grades", "cutoff", "printed"), GDEVAL)
@@ -110,7 +110,7 @@ def test_gdeval_itself():
     qrels = {t: judged for t, judged in qrels.items() if any(g > 0 for g in judged.values())}
     measure = ir_measures.parse_measure("ERR@20")
     theirs = {m.query_id: m.value for m in ir_measures.gdeval.iter_calc([measure], qrels, run)}
-    ours = fe.evaluate(run, qrels, ["ERR@20"], task=fe.Task(max_grade=4), per_topic=True)
+    ours = fe.evaluate(run, qrels, ["ERR@20"], task=fe.Task(max_grade=4)).frame(per_topic=True)
     ours = dict(zip(ours.topic, ours.value, strict=True))
     assert len(theirs) > 30
     for topic, value in theirs.items():

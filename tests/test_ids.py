@@ -161,7 +161,7 @@ class TestUnderCollisions:
     def test_scores(self):
         run = {"q": {"a": 3.0, "b": 2.0, "c": 1.0}, "r": {"a": 1.0, "d": 2.0}}
         qrels = {"q": {"b": 2, "d": 1}, "r": {"d": 1, "c": 1}}
-        table = fe.evaluate(run, qrels, ["nDCG@3", "D_ind", "AP"], per_topic=True)
+        table = fe.evaluate(run, qrels, ["nDCG@3", "D_ind", "AP"]).frame(per_topic=True)
         value = {(row.topic, row.measure): row.value for row in table.itertuples()}
         log2 = np.log2
         assert value["q", "nDCG@3"] == pytest.approx((2 / log2(3)) / (2 + 1 / log2(3)), abs=1e-15)
@@ -172,5 +172,5 @@ class TestUnderCollisions:
         import pandas as pd
 
         frame = pd.DataFrame(sampled, columns=["topic", "sample", "doc"]).assign(score=[2, 1] * 3)
-        table = fe.evaluate(frame, qrels, ["P@1"], policy="samples", per_topic=True)
+        table = fe.evaluate(frame, qrels, ["P@1"], policy="samples").frame(per_topic=True)
         assert dict(zip(table.topic, table.value, strict=True)) == {"q": 0.5, "r": 1.0, "all": 0.75}

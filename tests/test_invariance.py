@@ -82,9 +82,8 @@ class Scored:
             groups={"A": attribute},
             policy=policy,
             samples=60,
-            per_topic=True,
             jobs=jobs,
-        )
+        ).frame(per_topic=True)
         self.values = {
             (r.topic, r.measure): (float(r.value).hex(), float(r.se).hex()) for r in found.itertuples()
         }
@@ -175,8 +174,7 @@ def test_other_topics_beside(case):
             groups={"A": attribute},
             policy=policy,
             samples=60,
-            per_topic=True,
-        )
+        ).frame(per_topic=True)
         for row in found[found.topic == topic].itertuples():
             assert (float(row.value).hex(), float(row.se).hex()) == base.values[topic, row.measure]
 
@@ -201,12 +199,14 @@ def test_the_sample_task(tmp_path):
         "AWRF(attr='ORIGIN')@20",
         "EE_L@20",
     ]
-    base = fe.evaluate([str(path) for path in runs], task=task, measures=measures, per_topic=True)
+    base = fe.evaluate([str(path) for path in runs], task=task, measures=measures).frame(per_topic=True)
     rng = random.Random(3)
     for path in [*runs, tmp_path / "qrels" / "sample.qrels"]:
         lines = path.read_text().splitlines(keepends=True)
         rng.shuffle(lines)
         Path(path).write_text("".join(lines))
-    again = fe.evaluate([str(path) for path in runs], task=task, measures=measures, per_topic=True, jobs=2)
+    again = fe.evaluate([str(path) for path in runs], task=task, measures=measures, jobs=2).frame(
+        per_topic=True
+    )
     assert base.equals(again)
     assert base.value.notna().mean() > 0.7

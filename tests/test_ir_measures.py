@@ -105,7 +105,7 @@ print(ir_measures.iRBU)
 def test_every_native_measure_has_the_same_values_as_here(name, task):
     measure = ir_measures.parse_measure(name)
     assert str(measure) == str(fairevals.parse_measure(name))
-    table = fairevals.evaluate(ROOT / "runs" / "bm25.run", measures=[name], task=TASK, per_topic=True)
+    table = fairevals.evaluate(ROOT / "runs" / "bm25.run", measures=[name], task=TASK).frame(per_topic=True)
     expected = dict(zip(table.topic, table.value, strict=True))
     values = {m.query_id: m.value for m in ir_measures.iter_calc([measure], QRELS, RUN)}
     assert values.keys() == expected.keys() - {"all"}
@@ -176,7 +176,7 @@ def test_objects_of_other_libraries_in_evaluate():
     names = ["nDCG@10", "iRBU@20"]
     expected = fairevals.evaluate(
         str(ROOT / "runs" / "bm25.run"), str(ROOT / "qrels" / "sample.qrels"), names
-    )
+    ).frame()
     frame = pd.DataFrame(RUN)
     terrier = frame.rename(columns={"query_id": "qid", "doc_id": "docno"}).assign(
         query="words of the topic", rank=0
@@ -191,18 +191,19 @@ def test_objects_of_other_libraries_in_evaluate():
     qrels = [Judged(item.query_id, item.doc_id, item.relevance) for item in QRELS]
     judged = pd.DataFrame(QRELS).rename(columns={"query_id": "qid", "doc_id": "docno", "relevance": "label"})
     for form, run in runs.items():
-        table = fairevals.evaluate(run, judged if form == "PyTerrier" else qrels, names)
+        table = fairevals.evaluate(run, judged if form == "PyTerrier" else qrels, names).frame()
         assert table.value.tolist() == expected.value.tolist(), form
         assert set(table.run) == {"run"}
-    several = fairevals.evaluate({"a": iter(RUN), "b": frame}, iter(qrels), names)
+    several = fairevals.evaluate({"a": iter(RUN), "b": frame}, iter(qrels), names).frame()
     assert several.value.tolist() == expected.value.tolist() * 2
     assert (
-        fairevals.evaluate([iter(RUN), frame], qrels, names, jobs=2).value.tolist() == several.value.tolist()
+        fairevals.evaluate([iter(RUN), frame], qrels, names, jobs=2).frame().value.tolist()
+        == several.value.tolist()
     )
     with pytest.raises(UsageError, match="cannot take a int as qrels"):
-        fairevals.evaluate(frame, 3, names)
+        fairevals.evaluate(frame, 3, names).frame()
     with pytest.raises(UsageError, match=r"cannot take a list as a run.*query_id, doc_id and score"):
-        fairevals.evaluate([[("q", "d", 1.0)]], qrels, names)
+        fairevals.evaluate([[("q", "d", 1.0)]], qrels, names).frame()
 
 
 @pytest.mark.parametrize("column", ["doc", "doc_id", "docno", "docid"])
@@ -210,7 +211,7 @@ def test_groups_with_other_names_of_columns(column):
     groups = pd.DataFrame({column: ["a", "b"], "group": ["x", "y"], "qid": ["q", "q"]})
     table = fairevals.evaluate(
         {"q": {"a": 2.0, "b": 1.0}}, {"q": {"a": 1}}, ["AWRF(attr='A')@1"], groups={"A": groups}
-    )
+    ).frame()
     assert table.value.tolist() == pytest.approx([0.6887], abs=1e-4)
 
 
@@ -219,9 +220,9 @@ def test_ranx_objects():
     judged, nested = forms()["dicts"]
     run, qrels = ranx.Run(nested, name="mine"), ranx.Qrels(judged)
     names = ["nDCG@10", "iRBU@20"]
-    expected = fairevals.evaluate({"mine": nested}, judged, names)
-    pd.testing.assert_frame_equal(fairevals.evaluate(run, qrels, names), expected)
-    pd.testing.assert_frame_equal(fairevals.evaluate([run], qrels, names), expected)
+    expected = fairevals.evaluate({"mine": nested}, judged, names).frame()
+    pd.testing.assert_frame_equal(fairevals.evaluate(run, qrels, names).frame(), expected)
+    pd.testing.assert_frame_equal(fairevals.evaluate([run], qrels, names).frame(), expected)
 
 
 QRELS_OF_THREE = {"q1": {"a": 1, "b": 1}, "q2": {"a": 1, "c": 1}, "q3": {"c": 0}}
@@ -293,7 +294,7 @@ def test_ours_of_theirs(task):
     """nDCG, ERR and P stay ir-measures' own unless this package's provider is asked."""
     err, ndcg = ir_measures.ERR @ 20, ir_measures.nDCG(dcg="exp-log2") @ 20
     ours = ir_measures.fairevals.calc_aggregate([err, ndcg], QRELS, RUN)
-    table = fairevals.evaluate(ROOT / "runs" / "bm25.run", measures=[str(err), str(ndcg)], task=TASK)
+    table = fairevals.evaluate(ROOT / "runs" / "bm25.run", measures=[str(err), str(ndcg)], task=TASK).frame()
     assert [ours[err], ours[ndcg]] == table.value.tolist()
     # A topic without anything relevant: undefined here, and left out of the mean, where trec_eval says 0.
     first = {"q1": {"a": 2.0, "b": 1.0, "x": 0.0}, "q3": {"c": 1.0}}
@@ -361,7 +362,7 @@ def test_an_experiment_of_pyterrier(task):
         [ROOT / "runs" / "bm25.run", ROOT / "runs" / "fair-rerank.run"],
         task=TASK,
         measures=["nDCG@10", str(fairness), "D_ind@20"],
-    )
+    ).frame()
     always = expected[expected.measure != "D_ind@20"].value.to_numpy()
     assert values[["nDCG@10", str(fairness)]].to_numpy().ravel() == pytest.approx(always, abs=1e-12)
     assert values["D_ind@20"].isna().all()

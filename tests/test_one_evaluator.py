@@ -61,7 +61,9 @@ class TestSilence:
 
     def test_python_is_told_as_well(self):
         with pytest.warns(RemarkWarning, match="silent: incomplete for D_group"):
-            fe.evaluate({"full": FULL, "silent": SILENT}, QRELS, ["D_group(attr='G')"], groups={"G": GROUPS})
+            fe.evaluate(
+                {"full": FULL, "silent": SILENT}, QRELS, ["D_group(attr='G')"], groups={"G": GROUPS}
+            ).frame()
 
     @pytest.mark.parametrize(
         ("measure", "options"),
@@ -243,7 +245,7 @@ class TestPadding:
         plain, padded = ({"t": {"r": 1.0} | {f"u{i}": -float(i) for i in range(n)}} for n in (1, 101))
         measures = ["EE_L(attr='G')@2", "EE_R(attr='G')@2", "EE_L@2"]
         tables = [
-            fe.evaluate(run, {"t": {"r": 1, "n": 0}}, measures, groups={"G": groups})
+            fe.evaluate(run, {"t": {"r": 1, "n": 0}}, measures, groups={"G": groups}).frame()
             for run in (plain, padded)
         ]
         assert tables[0].value.tolist() == tables[1].value.tolist()
@@ -259,7 +261,7 @@ class TestPadding:
         padded = {topic: docs | padding for topic, docs in FULL.items()}
         groups = {"G": fe.Attribute.of("G", GROUPS | dict.fromkeys(padding, "x"))}
         plain, more = (
-            fe.evaluate({"r": r}, QRELS, self.MEASURES, groups=groups, policy=policy, per_topic=True)
+            fe.evaluate({"r": r}, QRELS, self.MEASURES, groups=groups, policy=policy).frame(per_topic=True)
             for r in (FULL, padded)
         )
         np.testing.assert_allclose(more.value, plain.value, rtol=1e-12)
@@ -271,14 +273,16 @@ class TestPadding:
         run = {"t": {"m": 2.0, "w": 1.0} | {f"junk{i}": -float(i) for i in range(9)}}
         short = {"t": {"m": 2.0, "w": 1.0}}
         for r in (short, run):
-            table = fe.evaluate({"r": r}, qrels, ["D_group(attr='G')@1"], groups={"G": groups})
+            table = fe.evaluate({"r": r}, qrels, ["D_group(attr='G')@1"], groups={"G": groups}).frame()
             assert table.value.tolist() == [1.0]
 
     def test_candidates_retrieved_is_the_old_way(self):
         qrels, groups = {"t": {"m": 1, "w": 1}}, {"m": "men", "w": "women", "junk": "men"}
         run = {"t": {"m": 2.0, "w": 1.0, "junk": 0.0}}
         task = Task(candidates="retrieved")
-        table = fe.evaluate({"r": run}, qrels, ["D_group(attr='G')@1"], groups={"G": groups}, task=task)
+        table = fe.evaluate(
+            {"r": run}, qrels, ["D_group(attr='G')@1"], groups={"G": groups}, task=task
+        ).frame()
         # Men: mean exposure 1/2, mean merit 1/2; women: 0 and 1. The women have more merit, and no excess.
         assert table.value.tolist() == [0.0]
 
@@ -334,7 +338,7 @@ def test_gf_of_a_policy_leaves_out_the_users_who_see_nothing_known(samples, cuto
         groups=skipping(),
         policy="pl",
         samples=samples,
-    )
+    ).frame()
     expected = expected_gf(scores, grades, KNOWN, 0.5, 2, int(cutoff[1:]) if cutoff else None)
     gf, err, gfr = table.value
     assert abs(gf - expected) < 4 * table.se[0]
@@ -345,7 +349,9 @@ def test_the_standard_error_of_gf_and_gfr_is_the_spread_over_seeds():
     """The two are correlated, and GF is a quotient of two means: its error is not that of a plain mean."""
     run, qrels = {"r": {"t": {"u": 2.0, "a": 1.0, "b": 0.5}}}, {"t": {"u": 2, "a": 1, "b": 2}}
     options = {"groups": skipping(), "policy": "pl", "samples": 100}
-    tables = [fe.evaluate(run, qrels, ["GF(attr='G')@2", "GFR@2"], seed=s, **options) for s in range(200)]
+    tables = [
+        fe.evaluate(run, qrels, ["GF(attr='G')@2", "GFR@2"], seed=s, **options).frame() for s in range(200)
+    ]
     spread = np.std([table.value for table in tables], axis=0, ddof=1)
     np.testing.assert_allclose(np.mean([table.se for table in tables], axis=0), spread, rtol=0.2)
 
@@ -358,10 +364,10 @@ def test_whether_a_value_is_defined_does_not_depend_on_the_sample_count(samples,
     run = {"r": {"t": {"u": 12.0, "v": 11.0, "a": 0.0, "b": -0.5}}}
     qrels = {"t": dict.fromkeys("uvab", 1)}
     options = {"groups": skipping(), "policy": "pl", "samples": samples}
-    table = fe.evaluate(run, qrels, [f"{measure}@{cutoff}"], **options)
+    table = fe.evaluate(run, qrels, [f"{measure}@{cutoff}"], **options).frame()
     assert not table.value.isna().any()
     nothing_known = {"r": {"t": {"u": 12.0, "v": 11.0}}}
-    assert fe.evaluate(nothing_known, qrels, [f"{measure}@{cutoff}"], **options).value.isna().all()
+    assert fe.evaluate(nothing_known, qrels, [f"{measure}@{cutoff}"], **options).frame().value.isna().all()
 
 
 def test_samples_that_show_nothing_relevant_count_in_gf_and_gfr(tmp_path):
@@ -372,7 +378,7 @@ def test_samples_that_show_nothing_relevant_count_in_gf_and_gfr(tmp_path):
         (tmp_path / f"{name}.run").write_text("".join(lines))
     runs, qrels = [tmp_path / "junk.run", tmp_path / "one.run"], {"t": {"a": 2, "b": 1, "c": 0}}
     measures = ["ERR", "GF(attr='G')", "GFR"]
-    table = fe.evaluate(runs, qrels, measures, groups=skipping(), policy="samples").value.to_numpy()
+    table = fe.evaluate(runs, qrels, measures, groups=skipping(), policy="samples").frame().value.to_numpy()
     np.testing.assert_allclose(table[:3], table[3:] / 10, rtol=1e-12)
     assert table[5] == pytest.approx(table[3:5].mean(), rel=1e-12)
 
@@ -418,7 +424,7 @@ def test_exposure_refuses_several_rankings_of_a_topic(files, capsys):
 @pytest.mark.parametrize("run", [{}, {"t1": {}}, {"r": pd.DataFrame(columns=["topic", "doc", "score"])}])
 def test_an_empty_run_is_an_error_in_python_too(run):
     with pytest.raises(UsageError, match="has no documents"):
-        fe.evaluate(run, QRELS, ["nDCG"])
+        fe.evaluate(run, QRELS, ["nDCG"]).frame()
 
 
 @pytest.mark.parametrize("command", ["score", "exposure", "compare"])
@@ -453,19 +459,25 @@ class TestTrecEvalConventions:
     def test_scores_are_compared_as_float32(self):
         run = {"t": {"a": 0.50000000001, "b": 0.5}}  # equal as float32: the higher id comes first
         for conventions, expected in (("fairevals", 0.0), ("trec_eval", 1.0)):
-            table = fe.evaluate({"r": run}, {"t": {"b": 1}}, ["P@1"], task=Task(conventions=conventions))
+            table = fe.evaluate(
+                {"r": run}, {"t": {"b": 1}}, ["P@1"], task=Task(conventions=conventions)
+            ).frame()
             assert table.value.tolist() == [expected]
 
     def test_the_order_of_lines_is_kept(self, files):
         (files / "fair.tsv").write_text("t1\t1\ta\nt1\t1\tb\n")
         for conventions in ("fairevals", "trec_eval"):
-            table = fe.evaluate("fair.tsv", {"t1": {"a": 1}}, ["P@1"], task=Task(conventions=conventions))
+            table = fe.evaluate(
+                "fair.tsv", {"t1": {"a": 1}}, ["P@1"], task=Task(conventions=conventions)
+            ).frame()
             assert table.value.tolist() == [1.0]
 
     def test_utility_is_zero_where_nothing_is_relevant(self):
         qrels = {"t1": {"a": 1}, "t2": {"a": 0}}
         run = {"r": {"t1": {"a": 1.0}, "t2": {"a": 1.0}}}
-        table = fe.evaluate(run, qrels, ["nDCG", "Rprec", "D_ind"], task=Task(conventions="trec_eval"))
+        table = fe.evaluate(
+            run, qrels, ["nDCG", "Rprec", "D_ind"], task=Task(conventions="trec_eval")
+        ).frame()
         assert table.value.tolist()[:2] == [0.5, 0.5]
         assert math.isnan(table.value[2])
 
@@ -475,7 +487,7 @@ class TestTrecEvalConventions:
             {"t": {"b": 1}},
             ["P@1"],
             task=Task(conventions="trec_eval"),
-        )
+        ).frame()
         assert table.value.tolist() == [1.0]
 
 
@@ -545,10 +557,12 @@ def test_a_run_elsewhere_cannot_take_the_name_of_a_listed_one(files):
 def test_a_target_names_its_groups(files):
     """`{group = share}`, in a task and from Python, is the list in the order of the groups."""
     measures = ["AWRF(attr='G')"]
-    expected = fe.evaluate("r.run", QRELS, measures, groups={"G": attribute(target=[0.3, 0.7])})
-    by_name = fe.evaluate("r.run", QRELS, measures, groups={"G": attribute(target={"y": 0.7, "x": 0.3})})
+    expected = fe.evaluate("r.run", QRELS, measures, groups={"G": attribute(target=[0.3, 0.7])}).frame()
+    by_name = fe.evaluate(
+        "r.run", QRELS, measures, groups={"G": attribute(target={"y": 0.7, "x": 0.3})}
+    ).frame()
     (files / "t.toml").write_text((files / "t.toml").read_text() + "target = {y = 0.7, x = 0.3}\n")
-    in_task = fe.evaluate("r.run", task="t.toml", measures=measures)
+    in_task = fe.evaluate("r.run", task="t.toml", measures=measures).frame()
     assert by_name.value.tolist() == in_task.value.tolist() == expected.value.tolist()
     with pytest.raises(InputError, match="a target for x; expected a share for x, y"):
-        fe.evaluate("r.run", QRELS, measures, groups={"G": attribute(target={"x": 1.0})})
+        fe.evaluate("r.run", QRELS, measures, groups={"G": attribute(target={"x": 1.0})}).frame()

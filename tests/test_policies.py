@@ -43,7 +43,7 @@ def of_one_ranking(measures, temperature=1.0):
             f"r{i}": {topic: {doc: -rank for rank, doc in enumerate(order)}}
             for i, (order, _) in enumerate(listed)
         }
-        table = fe.evaluate(runs, QRELS, measures, groups={"A": GROUPS}, per_topic=True)
+        table = fe.evaluate(runs, QRELS, measures, groups={"A": GROUPS}).frame(per_topic=True)
         chance = {f"r{i}": probability for i, (_, probability) in enumerate(listed)}
         for row in table[table.topic == topic].itertuples():
             key = (topic, row.measure)
@@ -52,8 +52,8 @@ def of_one_ranking(measures, temperature=1.0):
 
 
 def scored(measures, run=SCORES, policy="pl", **options):
-    table = fe.evaluate(
-        {"mine": run}, QRELS, measures, groups={"A": GROUPS}, policy=policy, per_topic=True, **options
+    table = fe.evaluate({"mine": run}, QRELS, measures, groups={"A": GROUPS}, policy=policy, **options).frame(
+        per_topic=True
     )
     return {(row.topic, row.measure): (row.value, row.se) for row in table.itertuples()}
 
@@ -139,8 +139,8 @@ def test_seeds():
         assert first["q1", name] != other["q1", name]
     run = {"q1": SCORES["q1"], "q2": SCORES["q1"]}
     table = fe.evaluate(
-        {"x": run, "y": run}, {"q1": QRELS["q1"], "q2": QRELS["q1"]}, ["ERR"], policy="pl", per_topic=True
-    )
+        {"x": run, "y": run}, {"q1": QRELS["q1"], "q2": QRELS["q1"]}, ["ERR"], policy="pl"
+    ).frame(per_topic=True)
     assert table[table.topic != "all"].value.nunique() == 4  # each run and topic has rankings of its own
 
 
@@ -208,9 +208,9 @@ def test_several_rankings_need_the_policy_for_them(tmp_path, sampled):
         with pytest.raises(
             fe.UsageError, match=r"fair\.tsv has several rankings of a topic; .*policy 'samples'"
         ):
-            fe.evaluate(path, QRELS, ["nDCG"], policy=policy)
-    by_file = fe.evaluate(
-        path, QRELS, LINEAR + SAMPLED, groups={"A": GROUPS}, policy="samples", per_topic=True
+            fe.evaluate(path, QRELS, ["nDCG"], policy=policy).frame()
+    by_file = fe.evaluate(path, QRELS, LINEAR + SAMPLED, groups={"A": GROUPS}, policy="samples").frame(
+        per_topic=True
     )
     from_table = scored(LINEAR + SAMPLED, sampled, "samples")
     assert {(row.topic, row.measure): row.value for row in by_file.itertuples()} == {
@@ -219,7 +219,7 @@ def test_several_rankings_need_the_policy_for_them(tmp_path, sampled):
     sampled[sampled["sample"] == "s0"].to_csv(
         path, sep="\t", index=False, columns=["topic", "sample", "doc"], header=False
     )
-    one = fe.evaluate(path, QRELS, ["nDCG"], per_topic=True)
+    one = fe.evaluate(path, QRELS, ["nDCG"]).frame(per_topic=True)
     assert one.value.between(0, 1).all()
 
 

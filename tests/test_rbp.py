@@ -28,7 +28,7 @@ def task(grades):
 
 
 def value(run, qrels, measure, **options):
-    table = fe.evaluate(run, qrels, [measure], per_topic=True, **options).set_index("topic")
+    table = fe.evaluate(run, qrels, [measure], **options).frame(per_topic=True).set_index("topic")
     return table.value["q"]
 
 

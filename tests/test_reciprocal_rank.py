@@ -13,7 +13,7 @@ import fairevals as fe
 def value(grades, measure, **options):
     qrels = {"q": {f"d{i}": g for i, g in enumerate(grades)}}
     run = {"q": {f"d{i}": float(-i) for i in range(len(grades))}}
-    return fe.evaluate(run, qrels, [measure], per_topic=True, **options).set_index("topic").value["q"]
+    return fe.evaluate(run, qrels, [measure], **options).frame(per_topic=True).set_index("topic").value["q"]
 
 
 @given(
@@ -38,7 +38,7 @@ def test_levels_of_relevance_agree_with_pytrec_eval(grades, rel):
 
 def test_a_topic_that_is_left_out_or_has_nothing_relevant_is_0():
     qrels = {"q": {"a": 0}, "left-out": {"a": 1}}
-    found = fe.evaluate({"q": {"a": 1.0}}, qrels, ["RR"], per_topic=True).set_index("topic").value
+    found = fe.evaluate({"q": {"a": 1.0}}, qrels, ["RR"]).frame(per_topic=True).set_index("topic").value
     assert found.to_dict() == {"q": 0.0, "left-out": 0.0, "all": 0.0}
 
 
@@ -47,6 +47,6 @@ def test_a_policy_of_two_documents():
     import math
 
     run = {"q": {"good": math.log(3.0), "bad": 0.0}}
-    table = fe.evaluate(run, {"q": {"good": 1}}, ["RR"], policy="pl", samples=4000, seed=2)
+    table = fe.evaluate(run, {"q": {"good": 1}}, ["RR"], policy="pl", samples=4000, seed=2).frame()
     assert 0 < table.se[0] < 0.01
     assert table.value[0] == pytest.approx(0.875, abs=4 * table.se[0])

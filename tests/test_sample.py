@@ -343,7 +343,7 @@ def test_the_fair_policy_is_fairer_than_the_useful_one() -> None:
         warnings.simplefilter("ignore")  # D_group is undefined on the topics of the other kind
         found = fairevals.evaluate(
             files, task=str(TOP / "qrels" / "task.toml"), measures=measures, policy="pl"
-        )
+        ).frame()
     value = {(row.run, row.measure.split("@")[0]): row.value for row in found.itertuples()}
     for measure in measures[:3]:
         assert value["fair-pg-rank", measure] < value["pg-rank", measure]

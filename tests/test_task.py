@@ -215,11 +215,11 @@ def test_divergences_are_those_that_exist():
 def test_a_task_that_scores_nothing_says_so(read, tmp_path):
     run, qrels = {"q": {"a": 1.0}}, {"q": {"a": 3}}
     with pytest.raises(UsageError, match="no measure"):
-        evaluate(run, qrels, task=read("measures = []"))
+        evaluate(run, qrels, task=read("measures = []")).frame()
     with pytest.raises(UsageError, match=r"max_grade is 2, but qrels has a grade 3"):
-        evaluate(run, qrels, task=read("max_grade = 2"))
+        evaluate(run, qrels, task=read("max_grade = 2")).frame()
     with pytest.raises(UsageError, match="there are no qrels"):
-        evaluate(run, task=read(""))
+        evaluate(run, task=read("")).frame()
 
 
 # Qrels, runs table and labels

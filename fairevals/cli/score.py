@@ -28,7 +28,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     from fairevals.ecosystem.cluster import connected
-    from fairevals.evaluation import leaderboard, score, with_components
+    from fairevals.evaluation import with_components
+    from fairevals.result import scored
 
     if args.dask is not None and args.jobs > 1:
         raise UsageError("give --jobs or --dask, not both")
@@ -37,17 +38,11 @@ def run(args: argparse.Namespace) -> int:
         plan = with_components(plan, collection, unjudged=True)
     show = common.progress("scoring")
     with nullcontext() if args.dask is None else connected(args.dask) as executor:
-        scores = score(args.runs, collection, plan, jobs=args.jobs, executor=executor, progress=show)
-    common.log(*scores.notes)
-    topics = pluralize(len(scores.topics), "topic")
-    for measure, count in zip(plan.measures, scores.undefined().tolist(), strict=True):
+        result = scored(args.runs, collection, plan, jobs=args.jobs, executor=executor, progress=show)
+    common.log(*result.remarks)
+    topics = pluralize(len(result.topics), "topic")
+    for measure, count in zip(plan.measures, result.scores.undefined().tolist(), strict=True):
         if count:
             common.log(f"{measure} is undefined on up to {count} of {topics}: not in its mean")
-    if args.format in ("table", "latex"):
-        make = leaderboard.topic_table if args.per_topic else leaderboard.leaderboard
-        table = make(scores, 4 if args.places is None else args.places)
-    else:
-        make_long = leaderboard.json_table if args.format == "json" else leaderboard.long_table
-        table = make_long(scores, args.per_topic)
-    common.emit_table(table, args)
+    common.emit([result.render(args.format, per_topic=args.per_topic, places=args.places)], args.output)
     return 0

@@ -1,6 +1,7 @@
 """Tables for output: for a terminal, as csv, tsv, json and LaTeX."""
 
 import csv
+import html
 import io
 import json
 import math
@@ -18,6 +19,9 @@ _LATEX = str.maketrans(
     | {"↑": r"$\uparrow$", "↓": r"$\downarrow$", "→": r"$\rightarrow$"}
     | {"<": r"\textless{}", ">": r"\textgreater{}"}
 )
+
+DECIMALS = 4
+"""Decimals of a value for people."""
 
 Cell = str | float | int | None
 
@@ -47,8 +51,34 @@ def number(value: Cell, places: int | None) -> str:
     return str(value)
 
 
+def format_number(value: float | None, places: int = DECIMALS, sign: str = "-", minus: str = "−") -> str:
+    """A number with a typographic minus sign (and a plus sign if `sign` is "+"); a dash where it is undefined.
+
+    A number that is printed as 0 has no sign. `minus` is the minus sign, for output that needs another one.
+
+    >>> format_number(-0.25, 2), format_number(float("nan")), format_number(-0.00001), format_number(0.25, 2, "+")
+    ('−0.25', '–', '0.0000', '+0.25')
+    >>> format_number(-0.25, 2, "+", minus="-"), format_number(0.0001, 2, "+")
+    ('-0.25', '0.00')
+    """
+    if value is None or math.isnan(value):
+        return "–"
+    text = f"{value:{sign}.{places}f}"
+    return text.replace("-", minus) if float(text) else text.strip("+-")
+
+
+def format_p(p: float, places: int = 3) -> str:
+    """A p-value, never printed as 0.
+
+    >>> format_p(0.00001), format_p(0.0312), format_p(float("nan")), format_p(0.00001, 4)
+    ('<0.001', '0.031', '–', '<0.0001')
+    """
+    least = 10.0**-places
+    return f"<{least:.{places}f}" if p < least else format_number(p, places)
+
+
 def render(table: Table, style: str, places: int | None = None) -> str:
-    """The table as text that ends in a newline; the style is "table", "csv", "tsv", "json" or "latex"."""
+    """The table as text that ends in a newline; the style is "table", "csv", "tsv", "json", "latex" or "html"."""
     if style == "json":
         rows = [dict(zip(table.columns, (_plain(c, places) for c in row), strict=True)) for row in table.rows]
         return json.dumps(rows, ensure_ascii=False, indent=1, allow_nan=False) + "\n"
@@ -58,7 +88,7 @@ def render(table: Table, style: str, places: int | None = None) -> str:
         writer.writerow(table.columns)
         writer.writerows([number(cell, places) for cell in row] for row in table.rows)
         return out.getvalue()
-    return _latex(table, places) if style == "latex" else _text(table, places)
+    return {"latex": _latex, "html": _html}.get(style, _text)(table, places)
 
 
 def _plain(cell: Cell, places: int | None) -> Cell:
@@ -129,3 +159,24 @@ def _latex(table: Table, places: int | None) -> str:
         r"\end{tabular}",
     ]
     return "\n".join(lines) + "\n"
+
+
+def _html(table: Table, places: int | None) -> str:
+    """For notebooks: names to the left, numbers to the right, what is marked in bold; all text is escaped."""
+
+    def mark(text: str, marked: bool) -> str:
+        text = html.escape(text)
+        return f"<b>{text}</b>" if marked else text
+
+    def line(row: Sequence[str], tag: str = "td") -> str:
+        cells = (
+            f'<{tag} style="text-align:{"right" if at else "left"}">{text}</{tag}>'
+            for at, text in enumerate(row)
+        )
+        return f"<tr>{''.join(cells)}</tr>"
+
+    body, foot = _cells(table, places, mark)
+    head = line([mark(escape(name, 200), False) for name in table.columns], "th")
+    lines = ["<table>", f"<thead>{head}</thead>", "<tbody>", *map(line, body), "</tbody>"]
+    lines += ["<tfoot>", *map(line, foot), "</tfoot>"] if foot else []
+    return "\n".join([*lines, "</table>"]) + "\n"

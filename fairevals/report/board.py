@@ -10,9 +10,9 @@ import numpy as np
 from fairevals.evaluation import Collection, Plan, with_components
 from fairevals.evaluation.leaderboard import best_of, ranking_of_runs
 from fairevals.evaluation.scores import Scores
+from fairevals.io.out import DECIMALS
 from fairevals.measures import CompositeMeasure, ExposureMeasure, Measure, parse_measure
 from fairevals.measures.base import NEUTRAL
-from fairevals.report.html import DECIMALS
 from fairevals.statistics.inference import mean_interval
 from fairevals.statistics.tukey import RunGroups, significance_groups, tukey_family
 from fairevals.typing import Bools, Floats

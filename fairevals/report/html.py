@@ -2,15 +2,11 @@
 
 import base64
 import hashlib
-import math
 import re
 from importlib.resources import files
 
 from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
-
-DECIMALS = 4
-"""Decimals of a value on a page."""
 
 
 def environment(*packages: str) -> Environment:
@@ -40,32 +36,6 @@ def content_policy(style: str, script: str | None = None) -> str:
 
 def _hash(text: str) -> str:
     return "'sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode("ascii") + "'"
-
-
-def format_number(value: float | None, places: int = DECIMALS, sign: str = "-", minus: str = "−") -> str:
-    """A number with a typographic minus sign (and a plus sign if `sign` is "+"); a dash where it is undefined.
-
-    A number that is printed as 0 has no sign. `minus` is the minus sign, for output that needs another one.
-
-    >>> format_number(-0.25, 2), format_number(float("nan")), format_number(-0.00001), format_number(0.25, 2, "+")
-    ('−0.25', '–', '0.0000', '+0.25')
-    >>> format_number(-0.25, 2, "+", minus="-"), format_number(0.0001, 2, "+")
-    ('-0.25', '0.00')
-    """
-    if value is None or math.isnan(value):
-        return "–"
-    text = f"{value:{sign}.{places}f}"
-    return text.replace("-", minus) if float(text) else text.strip("+-")
-
-
-def format_p(p: float, places: int = 3) -> str:
-    """A p-value, never printed as 0.
-
-    >>> format_p(0.00001), format_p(0.0312), format_p(float("nan")), format_p(0.00001, 4)
-    ('<0.001', '0.031', '–', '<0.0001')
-    """
-    least = 10.0**-places
-    return f"<{least:.{places}f}" if p < least else format_number(p, places)
 
 
 def breakable(name: str) -> Markup:

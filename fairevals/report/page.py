@@ -10,6 +10,7 @@ import numpy as np
 from markupsafe import Markup
 
 from fairevals.errors import escape, pluralize
+from fairevals.io.out import format_number, format_p
 from fairevals.measures import Measure
 from fairevals.report import html
 from fairevals.report.board import BOTH, Board, role
@@ -50,8 +51,8 @@ def page(report: Report, pictures: Sequence[Picture]) -> bytes:
     runs = report.scores.runs
     templates = html.environment("fairevals.report")
     templates.filters.update(
-        number=html.format_number,
-        p=html.format_p,
+        number=format_number,
+        p=format_p,
         breakable=html.breakable,
         short=lambda text: str(escape(text, NAME)),
         uri=data_uri,
@@ -105,7 +106,7 @@ def _cards(report: Report) -> list[tuple[str, str, str]]:
         alike = sum(bool(set(text) & set(entry.letters)) for text in others)
         verdict = f"; {pluralize(alike, 'other run')} not significantly different"
         verdict = verdict if alike else "; all other runs with letters differ significantly"
-        value = html.format_number(entry.value) + (verdict if entry.letters and others else "")
+        value = format_number(entry.value) + (verdict if entry.letters and others else "")
         cards.append((f"Best by {measures[m]} {measures[m].direction.arrow}", names[winner], value))
     return cards
 

@@ -1,15 +1,19 @@
 """Runs against a baseline: differences, intervals, tests and effect sizes for every measure."""
 
+from __future__ import annotations
+
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from functools import partial
+from html import escape as escape_html
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from fairevals.errors import UsageError, escape, pluralize, unknown
 from fairevals.evaluation.scores import Scores
-from fairevals.io.out import Cell, Table
+from fairevals.io.out import DECIMALS, Cell, Table, format_number, format_p, render
 from fairevals.statistics import inference
 from fairevals.statistics.inference import CORRECTIONS, Interval, PairedTest, correct
 from fairevals.statistics.pairing import (
@@ -22,6 +26,9 @@ from fairevals.statistics.pairing import (
     position,
 )
 from fairevals.statistics.tukey import Family, RunGroups, significance_groups, tukey_family
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 
 class Procedure(NamedTuple):
@@ -86,7 +93,7 @@ class Comparison(Paired):
         return self.verdict and self.verdict + on
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Comparisons:
     """All comparisons with one baseline, measure by measure, and how they were made."""
 
@@ -106,6 +113,32 @@ class Comparisons:
     def of(self, measure: str) -> tuple[Comparison, ...]:
         """The rows of one measure."""
         return tuple(row for row in self.rows if row.measure == measure)
+
+    def frame(self) -> pd.DataFrame:
+        """One row per measure and run, with all digits: see `full_table`."""
+        import pandas as pd
+
+        table = full_table(self)
+        return pd.DataFrame(list(table.rows), columns=list(table.columns))
+
+    def render(self, style: str = "table", places: int | None = None) -> str:
+        """As text: a summary with remarks ("table", "latex" or "html"), or all digits ("csv", "tsv", "json")."""
+        if style not in ("table", "latex", "html"):
+            return render(full_table(self), style, places)
+        before, after = {"latex": ("% ", ""), "html": ("<p>", "</p>")}.get(style, ("", ""))
+        lines = [description(self, "*" if style == "table" else "bold:"), *remarks(self)]
+        notes = [f"{before}{escape_html(line) if style == 'html' else line}{after}\n" for line in lines]
+        return render(summary_table(self, DECIMALS if places is None else places), style, places) + "".join(
+            notes
+        )
+
+    def __str__(self) -> str:
+        return self.render().rstrip("\n")
+
+    __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        return self.render("html")
 
 
 def compare(
@@ -283,3 +316,41 @@ def full_table(comparisons: Comparisons) -> Table:
         for row in comparisons.rows
     ]
     return Table(COMPARISON_COLUMNS, tuple(rows))
+
+
+def summary_table(comparisons: Comparisons, places: int = 4) -> Table:
+    """For each measure the baseline, then one row per run; significant differences are marked.
+
+    The mean of the baseline is over all its topics, everything else over the topics common to the run and the baseline.
+    """
+    signed = partial(format_number, sign="+", minus="-")
+    scores, b = comparisons.scores, comparisons.scores.runs.index(comparisons.baseline)
+    correction = {"holm": ["p Holm"], "bh": ["p BH"]}.get(comparisons.correction, [])
+    level = f"{100 * (1 - comparisons.alpha):g} % interval"
+    columns = ("measure", "run", "mean", "difference", level, "p", *correction, comparisons.procedure.effect)
+    columns += ("won/tied/lost", "common topics", "")
+    rows: list[tuple[Cell, ...]] = []
+    marked = set()
+    for m, measure in enumerate(scores.measures):
+        mean = scores.mean(b, m)
+        blanks: tuple[Cell, ...] = (None,) * (5 + len(correction))
+        remark = "baseline, incomplete" if scores.incomplete[b, m] else "baseline"
+        head = f"{measure} {measure.direction.arrow}".rstrip()
+        value = mean.value / mean.topics if measure.aggregation == "sum" and mean.topics else mean.value
+        rows.append((head, comparisons.baseline, value, *blanks, mean.topics, remark))
+        for row in comparisons.of(str(measure)):
+            if row.significant:
+                marked.add((len(rows), 5 + len(correction)))
+            interval = f"[{signed(row.low, places)}, {signed(row.high, places)}]"
+            flags = {"incomplete": row.run in row.incomplete, "not tested": bool(row.untested)}
+            remarks = [row.statement, *(text for text, holds in flags.items() if holds)]
+            rows.append(
+                (
+                    *("", row.run, row.mean, signed(row.difference, places)),
+                    None if math.isnan(row.low) else interval,
+                    *(format_p(p, places) for p in (row.p, row.corrected)[: 1 + len(correction)]),
+                    *(signed(row.effect, min(places, 2)), f"{row.wins}/{row.ties}/{row.losses}"),
+                    *(len(row.topics), ", ".join(filter(None, remarks))),
+                )
+            )
+    return Table(columns, tuple(rows), frozenset(marked))

@@ -1,13 +1,20 @@
 """How similarly measures rank the runs: Kendall's τ with bootstrap intervals over topics."""
 
+from __future__ import annotations
+
 import warnings
 from dataclasses import dataclass
+from itertools import combinations
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from fairevals.evaluation.scores import Scores
 from fairevals.statistics.pairing import ROUNDING, batches, common_topics
 from fairevals.typing import Bools, Floats
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 TAU_RESAMPLES = 1_000
 
@@ -22,6 +29,18 @@ class RankCorrelations:
     high: Floats
     topics: tuple[int, ...]
     """For each measure, the number of topics common to all runs that have any value."""
+
+    def frame(self) -> pd.DataFrame:
+        """One row for every two measures: measure, other, tau, low, high, and the topics that rank by the first."""
+        import pandas as pd
+
+        pairs = list(combinations(range(len(self.measures)), 2))
+        names = [(self.measures[a], self.measures[b]) for a, b in pairs]
+        rows = [
+            (*name, self.tau[at], self.low[at], self.high[at], self.topics[at[0]])
+            for name, at in zip(names, pairs, strict=True)
+        ]
+        return pd.DataFrame(rows, columns=["measure", "other", "tau", "low", "high", "topics"])
 
 
 def tau_matrix(costs: Floats) -> Floats:

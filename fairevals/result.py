@@ -1,0 +1,295 @@
+"""The result of scoring: what `evaluate` returns, and what the commands print and write."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Executor
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from fairevals.collection.collection import Collection, load_collection
+from fairevals.collection.inputs import Named, is_frame, list_runs
+from fairevals.errors import RemarkWarning, UsageError, escape
+from fairevals.evaluation.leaderboard import json_table, leaderboard, long_table, topic_table
+from fairevals.evaluation.pieces import score
+from fairevals.evaluation.plan import Plan
+from fairevals.evaluation.scores import Scores
+from fairevals.io.out import Table, render
+from fairevals.io.task import PolicySpec, Task
+from fairevals.measures import Measure
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from fairevals.report.plots import Plots
+    from fairevals.statistics.compare import Comparisons
+
+
+@dataclass(frozen=True, eq=False)
+class Result:
+    """Scored runs: values with their standard errors, and the way from them to tests, figures and the report.
+
+    It prints as the leaderboard: best run first, the best of each measure marked, undefined topics counted. It has
+    the length of its runs, and iterates over their names; `result["bm25"]` are the means of one run. It can be
+    pickled if its runs can.
+
+    >>> import fairevals as fe
+    >>> qrels = {"q1": {"a": 1}, "q2": {"b": 2, "c": 1}}
+    >>> one = {"q1": {"a": 2.0, "b": 1.0}, "q2": {"c": 2.0, "b": 1.0}}
+    >>> two = {"q1": {"b": 2.0, "a": 1.0}, "q2": {"b": 2.0, "c": 1.0}}
+    >>> result = fe.evaluate({"one": one, "two": two}, qrels, ["nDCG", "RR"])
+    >>> print(result)
+    run         nDCG ↑     RR ↑
+    ───────────────────────────
+    one         0.9299 * 1.0000 *
+    two         0.8155   0.7500
+    ───────────────────────────
+    topics           2        2
+    undefined        0        0
+    >>> result["two"].round(2)
+    nDCG    0.82
+    RR      0.75
+    Name: two, dtype: float64
+    """
+
+    scores: Scores
+    collection: Collection = field(repr=False)
+    plan: Plan = field(repr=False)
+    sources: tuple[Any, ...] = field(repr=False)
+    """The runs as they were given."""
+
+    @property
+    def runs(self) -> tuple[str, ...]:
+        """The names of the runs."""
+        return self.scores.runs
+
+    @property
+    def measures(self) -> tuple[Measure, ...]:
+        """The measures."""
+        return self.scores.measures
+
+    @property
+    def topics(self) -> tuple[str, ...]:
+        """The judged topics."""
+        return self.scores.topics
+
+    @property
+    def remarks(self) -> tuple[str, ...]:
+        """What a reader of the values should know: missing topics, incomplete runs, unjudged documents."""
+        return self.scores.notes
+
+    def __len__(self) -> int:
+        return len(self.runs)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.runs)
+
+    def __getitem__(self, run: str) -> pd.Series:
+        return self.pivot().iloc[self._place(run)]
+
+    def _place(self, run: Any) -> int:
+        """The position of a run by its name, its position, or what was given as the run."""
+        from fairevals.statistics.pairing import position
+
+        if isinstance(run, (str, os.PathLike)) and run not in self.runs:
+            for place, source in enumerate(self.sources):
+                if isinstance(source, (str, os.PathLike)) and os.path.realpath(source) == os.path.realpath(
+                    run
+                ):
+                    return place
+            run = os.fspath(run)
+        return position(self.scores, run)
+
+    # Tables -------------------------------------------------------------------------------------------------
+
+    def frame(self, per_topic: bool = False) -> pd.DataFrame:
+        """A long table: run, topic, measure, value, se.
+
+        The rows with topic `all` are the means over the topics on which a measure is defined; with `per_topic`
+        those of the topics precede them. NaN is undefined; in `se` it says that a value is exact.
+        """
+        return self.scores.frame(per_topic)
+
+    def pivot(self, per_topic: bool = False) -> pd.DataFrame:
+        """A wide table: one row for each run (and topic), one column for each measure."""
+        frame = self.frame(per_topic)
+        if per_topic:
+            frame = frame[frame["topic"] != "all"]
+        index = ["run", "topic"] if per_topic else ["run"]
+        wide = frame.set_index([*index, "measure"])["value"].unstack("measure", sort=False)
+        return wide.rename_axis(columns=None)
+
+    def table(self, style: str = "table", *, per_topic: bool = False, places: int | None = None) -> Table:
+        """The table that a format shows: leaderboard or topics for people, long rows for programs."""
+        if style in ("table", "latex", "html"):
+            make = topic_table if per_topic else leaderboard
+            return make(self.scores, 4 if places is None else places)
+        return (json_table if style == "json" else long_table)(self.scores, per_topic)
+
+    def render(self, style: str = "table", *, per_topic: bool = False, places: int | None = None) -> str:
+        """The result as text: "table", "csv", "tsv", "json", "latex" or "html"."""
+        return render(self.table(style, per_topic=per_topic, places=places), style, places)
+
+    def to_latex(self, *, per_topic: bool = False, places: int = 4) -> str:
+        """The leaderboard for a paper, with the rules of booktabs and the best values in bold."""
+        return self.render("latex", per_topic=per_topic, places=places)
+
+    def __str__(self) -> str:
+        return self.render().rstrip("\n")
+
+    __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        return self.render("html")
+
+    # Statistics, figures, report -----------------------------------------------------------------------------
+
+    def compare(
+        self, baseline: Any = 0, *, test: str = "ttest", correct: str | None = None, alpha: float = 0.05
+    ) -> Comparisons:
+        """Every other run against the baseline (a name, a position or the file of a run): see `fairevals.compare`."""
+        from fairevals.statistics.compare import compare
+
+        if len(self) < 2:
+            raise UsageError("nothing to compare: evaluate at least one run besides the baseline")
+        seed = self.plan.policy.seed
+        return compare(
+            self.scores, self._place(baseline), test=test, correction=correct, alpha=alpha, seed=seed
+        )
+
+    def correlate(self) -> pd.DataFrame:
+        """How similarly every two measures rank the runs: see `fairevals.correlate`."""
+        from fairevals.statistics.correlation import rank_correlations
+
+        return rank_correlations(self.scores, seed=self.plan.policy.seed).frame()
+
+    @property
+    def plot(self) -> Plots:
+        """Figures: `tradeoff`, `groups`, `topics` and `exposure`, each a matplotlib Axes."""
+        from fairevals.report.plots import Plots
+
+        return Plots(self.scores, self.collection, self.plan, self.sources, self._place)
+
+    def report(
+        self,
+        folder: str | os.PathLike[str],
+        *,
+        baseline: Any = None,
+        references: Iterable[Any] = (),
+        test: str = "ttest",
+        correct: str | None = None,
+        trained: Iterable[str | os.PathLike[str]] = (),
+        force: bool = False,
+    ) -> Path:
+        """Write the report of these runs into a folder, as `fairevals report` does, and return the path of its page."""
+        from fairevals.report.gather import gather
+        from fairevals.report.write import REPORT, write_report
+
+        REPORT.check(Path(folder), force=force)  # before the work
+        gathered = gather(
+            self.sources,
+            self.collection,
+            self.plan,
+            baseline=None if baseline is None else self._place(baseline),
+            references=[self._place(run) for run in references],
+            test=test,
+            correction=correct,
+            trained=[Path(one) for one in trained],
+            given=True,
+        )
+        return write_report(gathered, Path(folder), force=force)[0]
+
+
+def scored(
+    runs: Sequence[Any],
+    collection: Collection,
+    plan: Plan,
+    *,
+    jobs: int = 1,
+    executor: Executor | None = None,
+    progress: Callable[[int, int], None] | None = None,
+) -> Result:
+    """Score runs as planned."""
+    scores = score(runs, collection, plan, jobs=jobs, executor=executor, progress=progress)
+    return Result(scores, collection, plan, tuple(runs))
+
+
+def evaluate(
+    runs: Any,
+    qrels: Any = None,
+    measures: Any = None,
+    *,
+    task: Task | str | os.PathLike[str] | None = None,
+    groups: Mapping[str, Any] | None = None,
+    policy: str | PolicySpec | None = None,
+    samples: int | None = None,
+    seed: int | None = None,
+    temperature: float | None = None,
+    jobs: int = 1,
+) -> Result:
+    """Score runs.
+
+    `runs` is a path, a DataFrame (topic, doc, score[, sample]), a dict of dicts {topic: {doc: score}}, a `Run`,
+    a list of those, or a dict {name: run}. `qrels` is a path, a DataFrame (topic, doc, grade) or a dict of dicts.
+    `measures` is a measure, such as `nDCG@10` or "nDCG@10", or a list of them. `groups` is {attribute: …}, see
+    `fairevals.Attribute`. A `task` gives defaults for all but the runs.
+
+    Values are means over the topics on which a measure is defined. An undefined value is NaN, and counted. Where
+    rankings are sampled (`policy="pl"`), a standard error goes with each value. Remarks, such as missing topics or
+    an incomplete run, are warnings (`FairevalsWarning`).
+
+    >>> run = {"q1": {"a": 2.0, "b": 1.0}}
+    >>> evaluate(run, {"q1": {"b": 1}}, ["nDCG@10", "RR"]).frame()
+       run topic  measure    value  se
+    0  run   all  nDCG@10  0.63093 NaN
+    1  run   all       RR  0.50000 NaN
+    """
+    if not isinstance(jobs, int) or jobs < 1:
+        raise UsageError(f"jobs is {escape(repr(jobs))}; expected a whole number of at least 1")
+    collection = load_collection(task, qrels, groups)
+    spec = policy if isinstance(policy, PolicySpec) else collection.task.policy.updated(kind=policy)
+    spec = spec.updated(samples=samples, seed=seed, temperature=temperature)
+    listed = list_runs(runs)
+    for run in listed:
+        if isinstance(run, Named) and is_frame(run.run) and run.run.empty:
+            raise UsageError(f"the run {escape(run.name)!r} has no documents")
+    result = scored(listed, collection, Plan.of(collection, measures, spec), jobs=jobs)
+    for remark in result.remarks:
+        warnings.warn(RemarkWarning(remark), stacklevel=2)
+    return result
+
+
+def compare(
+    result: Result,
+    baseline: Any = 0,
+    *,
+    test: str = "ttest",
+    correct: str | None = None,
+    alpha: float = 0.05,
+) -> Comparisons:
+    """Compare every run of a result with a baseline, on every measure.
+
+    `test` is "ttest" (paired), "wilcoxon", "tukey" (randomised Tukey HSD over all runs) or "bootstrap"; `correct` is
+    "holm" (the default), "bh" or "none", over the runs of a measure. `.frame()` of what is returned has differences,
+    intervals, p-values and effect sizes.
+
+    >>> qrels = {f"q{i}": {"a": 1} for i in range(4)}
+    >>> good = {f"q{i}": {"a": 2.0, "b": 1.0} for i in range(4)}
+    >>> poor = {f"q{i}": {"b": 2.0, "a": 1.0, "c": float(i)} for i in range(4)}
+    >>> frame = compare(evaluate({"good": good, "poor": poor}, qrels, ["RR"]), "poor").frame()
+    >>> frame[["run", "difference", "p", "verdict"]].round(4)
+        run  difference       p verdict
+    0  good       0.625  0.0006  better
+    """
+    return result.compare(baseline, test=test, correct=correct, alpha=alpha)
+
+
+def correlate(result: Result) -> pd.DataFrame:
+    """Kendall's τ between the rankings of the runs by every two measures, with bootstrap intervals over topics.
+
+    1: the two measures agree which run is better. Columns: measure, other, tau, low, high, topics.
+    """
+    return result.correlate()
