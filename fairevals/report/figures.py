@@ -47,14 +47,15 @@ def tradeoff_figure(
     """
     with _panels(len(up), 4.2, 3.6) as (figure, planes):
         for axes, measure in zip(planes, up, strict=True):
-            _plane(axes, board, names, across, measure, kinds)
+            draw_plane(axes, board, names, across, measure, kinds)
         figure_legend(figure)
     return figure
 
 
-def _plane(
+def draw_plane(
     axes: Axes, board: Board, names: Sequence[str], across: int, up: int, kinds: Mapping[int, str]
 ) -> None:
+    """The means of two measures with intervals, and the Pareto front."""
     x, y = board.column(across, "value"), board.column(up, "value")
     known = np.flatnonzero(~np.isnan(x + y)).tolist()
     thin: Any = {"color": "#888888", "alpha": 0.45, "linewidth": 0.8, "zorder": 1}
@@ -103,24 +104,28 @@ def place_labels(axes: Axes, x: Floats, y: Floats, texts: Sequence[str]) -> None
 
 def gains_figure(paired: Paired, run: str, baseline: str) -> Figure:
     """One bar per topic, the largest gain first; the run is better where a bar goes up."""
-    gains = np.sort(paired.gains)[::-1]
     with new_figure(9.0, 3.2) as figure:
-        axes = figure.add_subplot()
-        for members, style, name in ((gains > 0, 0, "better"), (gains < 0, 1, "worse")):
-            look: Any = {"color": COLOURS[style], "hatch": HATCHES[style], "edgecolor": "white"}
-            axes.bar(np.flatnonzero(members), gains[members], 0.8, label=name, linewidth=0.3, **look)
-        axes.axhline(0, color="#000000", linewidth=0.8)
-        if gains.size:
-            axes.axhline(float(gains.mean()), color="#000000", linestyle=":", linewidth=1.2, label="mean")
-        axes.set_xticks([])
-        axes.set(
-            xlabel=f"topics, the largest gain first ({gains.size})",
-            ylabel=f"gain in {paired.measure}",
-            title=f"{run} against {baseline}",
-        )
-        axes.grid(axis="x", visible=False)
-        axes.legend(frameon=False)
+        draw_gains(figure.add_subplot(), paired, run, baseline)
     return figure
+
+
+def draw_gains(axes: Axes, paired: Paired, run: str, baseline: str) -> None:
+    """One bar per topic, the largest gain first, and the mean."""
+    gains = np.sort(paired.gains)[::-1]
+    for members, style, name in ((gains > 0, 0, "better"), (gains < 0, 1, "worse")):
+        look: Any = {"color": COLOURS[style], "hatch": HATCHES[style], "edgecolor": "white"}
+        axes.bar(np.flatnonzero(members), gains[members], 0.8, label=name, linewidth=0.3, **look)
+    axes.axhline(0, color="#000000", linewidth=0.8)
+    if gains.size:
+        axes.axhline(float(gains.mean()), color="#000000", linestyle=":", linewidth=1.2, label="mean")
+    axes.set_xticks([])
+    axes.set(
+        xlabel=f"topics, the largest gain first ({gains.size})",
+        ylabel=f"gain in {paired.measure}",
+        title=f"{run} against {baseline}",
+    )
+    axes.grid(axis="x", visible=False)
+    axes.legend(frameon=False)
 
 
 def heat_map(correlations: RankCorrelations, names: Sequence[str]) -> Figure:
@@ -174,22 +179,27 @@ def merits_figure(merits: Sequence[Merits]) -> Figure:
     """Exposure by merit, one Axes per run: thin bars hold 90 % of the documents, thick ones half."""
     with _panels(len(merits), 3.1, 2.7, sharey=True) as (figure, all_axes):
         for axes, one in zip(all_axes, merits, strict=True):
-            low, lower, upper, high = one.quantiles.T
-            thick: Any = {"linewidth": 6, "alpha": 0.65, "label": "half of them"}
-            level: Any = {"markersize": 14, "markeredgewidth": 1.6, "label": "equal share among equal grades"}
-            axes.vlines(one.levels, low, high, color=COLOURS[5], linewidth=1.5, label="90 % of documents")
-            axes.vlines(one.levels, lower, upper, color=COLOURS[0], **thick)
-            axes.plot(one.levels, one.mean, "D", color=COLOURS[1], markersize=6, label="mean", zorder=4)
-            axes.plot(one.levels, one.target, "_", color="#000000", zorder=3, **level)
-            ends = np.array([0.0, float(one.levels.max(initial=0.0))])
-            axes.plot(ends, one.slope * ends, ":", color="#000000", label="in proportion to merit")
-            axes.set_title(one.run, fontsize=10)
-            axes.set(xlabel="merit (the grade)")
-            axes.set_ylim(bottom=0)
-            axes.margins(x=0.12)
+            draw_merits(axes, one)
         figure.supylabel("expected exposure", fontsize=10)
         figure_legend(figure)
     return figure
+
+
+def draw_merits(axes: Axes, one: Merits) -> None:
+    """Exposure by merit of one run: thin bars hold 90 % of the documents, thick ones half."""
+    low, lower, upper, high = one.quantiles.T
+    thick: Any = {"linewidth": 6, "alpha": 0.65, "label": "half of them"}
+    level: Any = {"markersize": 14, "markeredgewidth": 1.6, "label": "equal share among equal grades"}
+    axes.vlines(one.levels, low, high, color=COLOURS[5], linewidth=1.5, label="90 % of documents")
+    axes.vlines(one.levels, lower, upper, color=COLOURS[0], **thick)
+    axes.plot(one.levels, one.mean, "D", color=COLOURS[1], markersize=6, label="mean", zorder=4)
+    axes.plot(one.levels, one.target, "_", color="#000000", zorder=3, **level)
+    ends = np.array([0.0, float(one.levels.max(initial=0.0))])
+    axes.plot(ends, one.slope * ends, ":", color="#000000", label="in proportion to merit")
+    axes.set_title(one.run, fontsize=10)
+    axes.set(xlabel="merit (the grade)")
+    axes.set_ylim(bottom=0)
+    axes.margins(x=0.12)
 
 
 def exposure_against_merit(rows: Sequence[DocumentRow], title: str = "", attention: str = "log2") -> Figure:

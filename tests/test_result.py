@@ -1,0 +1,218 @@
+"""A notebook shows what a terminal does: `evaluate` and the commands go through one `Result`."""
+
+from __future__ import annotations
+
+import json
+import pickle
+from pathlib import Path
+
+import matplotlib as mpl
+import numpy as np
+import pandas as pd
+import pytest
+from matplotlib.axes import Axes
+
+import fairevals as fe
+from fairevals.cli.main import main
+
+ROOT = Path(__file__).parents[1]
+TASK = ROOT / "qrels" / "task.toml"
+RUNS = [str(ROOT / "runs" / f"{name}.run") for name in ("bm25", "dense", "random")]
+MEASURES = ["nDCG@10", "GFR(util='ERR')@20", "AWRF(attr='ORIGIN')@20", "D_ind"]
+OPTIONS = [word for measure in MEASURES for word in ("-m", measure)]
+
+
+@pytest.fixture(scope="module")
+def result():
+    return fe.evaluate(RUNS, task=TASK, measures=MEASURES, policy="pl", samples=20, seed=3)
+
+
+POLICY = ["--policy", "pl", "--samples", "20", "--seed", "3"]
+
+
+def printed(capsys, *words):
+    assert main([words[0], "--task", str(TASK), *RUNS, *words[1:], *OPTIONS, *POLICY]) == 0
+    return capsys.readouterr().out
+
+
+@pytest.mark.parametrize("style", ["table", "csv", "tsv", "json", "latex"])
+@pytest.mark.parametrize("per_topic", [False, True])
+def test_score_prints_the_result(result, capsys, style, per_topic):
+    words = ["-q"] if per_topic else []
+    assert printed(capsys, "score", "--format", style, *words) == result.render(style, per_topic=per_topic)
+
+
+def test_the_frame_is_the_csv(result, capsys, tmp_path):
+    (tmp_path / "scores.csv").write_text(printed(capsys, "score", "--format", "csv", "-q"))
+    read = pd.read_csv(tmp_path / "scores.csv", dtype={"topic": str}, float_precision="round_trip")
+    pd.testing.assert_frame_equal(read, result.frame(per_topic=True), check_exact=True)
+
+
+@pytest.mark.parametrize("style", ["table", "csv", "latex"])
+def test_compare_prints_the_comparisons(result, capsys, style):
+    words = ("--baseline", "bm25", "--test", "wilcoxon", "--correct", "bh", "--format", style)
+    compared = result.compare("bm25", test="wilcoxon", correct="bh")
+    assert printed(capsys, "compare", *words) == compared.render(style)
+    assert fe.compare(result, RUNS[0], test="wilcoxon", correct="bh").render(style) == compared.render(style)
+
+
+def test_the_frame_of_comparisons(result):
+    frame = fe.compare(result, "bm25").frame()
+    assert list(frame.run.unique()) == ["dense", "random"]
+    wide = result.pivot(per_topic=True)["nDCG@10"].unstack("run")
+    expected = (wide["dense"] - wide["bm25"]).mean()
+    row = frame[(frame.measure == "nDCG@10") & (frame.run == "dense")].iloc[0]
+    assert row.difference == pytest.approx(expected)
+
+
+def test_the_report_is_that_of_the_command(result, capsys, tmp_path):
+    page = result.report(tmp_path / "python", baseline="bm25")
+    assert page == tmp_path / "python" / "index.html"
+    words = ("--baseline", "bm25", "-o", str(tmp_path / "command"))
+    printed(capsys, "report", *words)
+    ours, theirs = (tmp_path / name for name in ("python", "command"))
+    assert sorted(p.relative_to(ours) for p in ours.rglob("*")) == sorted(
+        p.relative_to(theirs) for p in theirs.rglob("*")
+    )
+    for name in ("index.html", "scores.csv", "report.json"):
+        assert (ours / name).read_bytes() == (theirs / name).read_bytes(), name
+    with pytest.raises(fe.UsageError, match="is not empty"):
+        (tmp_path / "other").mkdir()
+        (tmp_path / "other" / "mine.txt").write_text("mine")
+        result.report(tmp_path / "other")
+
+
+def test_pivot_has_the_means(result):
+    wide = result.pivot()
+    assert list(wide.columns) == [str(measure) for measure in result.measures]
+    assert list(wide.index) == list(result) == list(result.runs)
+    for row in result.frame().itertuples():
+        assert wide.loc[row.run, row.measure] == row.value
+    topics = result.pivot(per_topic=True)
+    assert len(topics) == 3 * len(result.topics)
+    long = result.frame(per_topic=True).set_index(["run", "topic", "measure"]).value
+    assert topics.loc[("dense", result.topics[4]), "nDCG@10"] == long["dense", result.topics[4], "nDCG@10"]
+
+
+def test_one_run(result):
+    assert len(result) == 3
+    pd.testing.assert_series_equal(result["dense"], result.pivot().loc["dense"])
+    pd.testing.assert_series_equal(result[RUNS[1]], result["dense"])
+    with pytest.raises(
+        fe.UsageError, match=r"unknown run or file 'nobody'; expected one of bm25, dense, random"
+    ):
+        result["nobody"]
+
+
+def test_it_can_be_pickled(result):
+    again = pickle.loads(pickle.dumps(result))
+    assert str(again) == str(result)
+    pd.testing.assert_frame_equal(again.compare("bm25").frame(), result.compare("bm25").frame())
+
+
+def test_the_table_of_a_notebook(result):
+    html = result._repr_html_()
+    assert html.count("<tr>") == 1 + 3 + 2
+    assert "<b>" in html
+    assert "nDCG@10 ↑" in html
+    assert "undefined" in html
+
+
+def test_the_table_of_a_notebook_is_escaped():
+    run = {"q1": {"a": 1.0}}
+    names = {"<script>alert(1)</script>": run, "b & c": run}
+    result = fe.evaluate(names, {"q1": {"a": 1}}, ["nDCG"])
+    html = result._repr_html_() + result.compare(0)._repr_html_()
+    assert "<script" not in html
+    assert "&lt;script&gt;" in html
+    assert "b &amp; c" in html
+
+
+def test_incomplete_runs_are_marked_in_a_notebook():
+    runs = {"all": {"q1": {"a": 1.0}, "q2": {"a": 1.0}}, "some": {"q1": {"a": 1.0}}}
+    with pytest.warns(fe.FairevalsWarning, match="has nothing for 1 judged topic"):
+        result = fe.evaluate(runs, {"q1": {"a": 1}, "q2": {"a": 1}}, ["D_cross", "IAA"])
+    assert "†" in result._repr_html_()
+
+
+def test_correlate(result):
+    frame = fe.correlate(result)
+    assert list(frame.columns) == ["measure", "other", "tau", "low", "high", "topics"]
+    assert len(frame) == 6
+    order = {m: np.argsort(-result.pivot()[m].to_numpy()).tolist() for m in ("nDCG@10", "GFR(util='ERR')@20")}
+    row = frame[(frame.measure == "nDCG@10") & (frame.other == "GFR(util='ERR')@20")].iloc[0]
+    assert (row.tau == 1.0) == (order["nDCG@10"] == order["GFR(util='ERR')@20"])
+
+
+class TestPlots:
+    @pytest.fixture(autouse=True)
+    def no_window(self):
+        from matplotlib import pyplot
+
+        before = mpl.get_backend()
+        pyplot.switch_backend("agg")
+        yield
+        pyplot.close("all")
+        pyplot.switch_backend(before)
+
+    def test_tradeoff(self, result):
+        axes = result.plot.tradeoff("nDCG@10", "AWRF(attr='ORIGIN')@20", baseline="bm25")
+        assert isinstance(axes, Axes)
+        assert axes.get_xlabel() == "nDCG@10 ↑"
+        assert axes.get_ylabel() == "AWRF(attr='ORIGIN')@20 ↑"
+        drawn = {tuple(point) for line in axes.lines for point in line.get_xydata().tolist()}
+        wide = result.pivot()
+        for run in result:
+            assert (wide.loc[run, "nDCG@10"], wide.loc[run, "AWRF(attr='ORIGIN')@20"]) in drawn
+
+    def test_topics(self, result):
+        axes = result.plot.topics("nDCG@10", run="dense", baseline="bm25")
+        wide = result.pivot(per_topic=True)["nDCG@10"].unstack("run")
+        gains = sorted((wide["dense"] - wide["bm25"]).dropna(), reverse=True)
+        heights = [bar.get_height() for bar in axes.patches]
+        assert heights == pytest.approx([gain for gain in gains if gain])
+
+    def test_groups(self, result):
+        axes = result.plot.groups("ORIGIN", run="bm25")
+        assert axes.get_title() == "bm25"
+        assert {text.get_text() for text in axes.get_legend().get_texts()} == {
+            *result.collection.task.attributes["ORIGIN"].groups
+        }
+
+    def test_exposure(self, result):
+        axes = result.plot.exposure("dense")
+        assert axes.get_ylabel() == "expected exposure"
+        assert axes.get_xlabel()
+
+    def test_on_the_callers_axes(self, result):
+        from matplotlib import pyplot
+
+        _, (left, right) = pyplot.subplots(1, 2)
+        assert result.plot.tradeoff(ax=left) is left
+        assert result.plot.exposure(ax=right) is right
+
+    def test_what_cannot_be_drawn(self, result):
+        with pytest.raises(fe.UsageError, match="unknown measure 'RR@20'; expected one of nDCG@10"):
+            result.plot.tradeoff("RR@20", "D_ind")
+        with pytest.raises(fe.UsageError, match="unknown attribute 'ZZ'"):
+            result.plot.groups("ZZ")
+        alone = fe.evaluate({"q": {"a": 1.0}}, {"q": {"a": 1}}, ["nDCG"])
+        for draw, message in (
+            (alone.plot.topics, "there is one run"),
+            (alone.plot.tradeoff, "no measure of fairness among nDCG"),
+            (alone.plot.groups, "there are no attributes"),
+            (alone.compare, "nothing to compare"),
+        ):
+            with pytest.raises(fe.UsageError, match=message):
+                draw()
+
+
+@pytest.mark.parametrize("jobs", [0, -1, "2", 1.5])
+def test_jobs_that_are_none(jobs):
+    with pytest.raises(fe.UsageError, match=r"jobs is .*; expected a whole number of at least 1"):
+        fe.evaluate({"q": {"a": 1.0}}, {"q": {"a": 1}}, ["nDCG"], jobs=jobs)
+
+
+def test_json_has_the_counts(result):
+    rows = json.loads(result.render("json"))
+    assert {row["topics"] + row["undefined"] for row in rows} == {len(result.topics)}
