@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import pickle
 from pathlib import Path
@@ -42,10 +43,12 @@ def test_score_prints_the_result(result, capsys, style, per_topic):
     assert printed(capsys, "score", "--format", style, *words) == result.render(style, per_topic=per_topic)
 
 
-def test_the_frame_is_the_csv(result, capsys, tmp_path):
-    (tmp_path / "scores.csv").write_text(printed(capsys, "score", "--format", "csv", "-q"))
-    read = pd.read_csv(tmp_path / "scores.csv", dtype={"topic": str}, float_precision="round_trip")
-    pd.testing.assert_frame_equal(read, result.frame(per_topic=True), check_exact=True)
+def test_the_frame_is_the_csv(result, capsys):
+    rows = list(csv.reader(printed(capsys, "score", "--format", "csv", "-q").splitlines()))
+    frame = result.frame(per_topic=True)
+    assert rows[0] == list(frame.columns)
+    texts = [["" if cell != cell else str(cell) for cell in row] for row in frame.itertuples(index=False)]
+    assert rows[1:] == texts
 
 
 @pytest.mark.parametrize("style", ["table", "csv", "latex"])
