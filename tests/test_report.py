@@ -23,7 +23,6 @@ from fairevals.errors import FairevalsError, InputError, UsageError
 from fairevals.evaluation import Plan, load_collection
 from fairevals.evaluation.leaderboard import ranking_of_runs
 from fairevals.evaluation.scores import Scores
-from fairevals.io import folders
 from fairevals.io.folders import safe_name
 from fairevals.io.task import PolicySpec, Task
 from fairevals.measures import parse_measure
@@ -230,29 +229,6 @@ def test_an_earlier_report_and_its_figures_are_replaced(sample, tmp_path):
     make(place / "task.toml", files[:1], out, "-m", "nDCG@10")
     assert not (out / "figures" / "tradeoff.svg").exists()
     assert (tmp_path / "precious.svg").exists() and (out / "notes.txt").exists()
-
-
-def test_a_failure_leaves_the_old_page_and_no_partial_files(tmp_path, monkeypatch):
-    REPORT.write(
-        tmp_path, {"report.json": json.dumps({"format": REPORT.format}).encode(), "index.html": b"old"}
-    )
-    order = []
-    real = folders.written_bytes
-
-    def failing(path):
-        order.append(path.name)
-        if path.name == "index.html":
-            raise OSError("disk full")
-        return real(path)
-
-    monkeypatch.setattr(folders, "written_bytes", failing)
-    with pytest.raises(OSError, match="disk full"):
-        REPORT.write(
-            tmp_path, {"index.html": b"new", "scores.csv": b"x", "report.json": b"{}", "figures/a.svg": b""}
-        )
-    assert order == ["report.json", "a.svg", "scores.csv", "index.html"]
-    assert (tmp_path / "index.html").read_bytes() == b"old"
-    assert not list(tmp_path.rglob("*.part"))
 
 
 def test_an_unusable_folder_is_reported_before_the_work(tmp_path):
