@@ -184,10 +184,8 @@ def _link_files(old: Path, new: Path, left: Collection[str], below: str = "") ->
             _link_files(path, target, left, f"{name}/")
             if is_new:
                 shutil.copystat(path, target)
-                if any(
-                    file.startswith(f"{name}/") for file in left
-                ):  # then it is ours, and perhaps empty now
-                    with suppress(OSError):
+                if any(file.startswith(f"{name}/") for file in left):
+                    with suppress(OSError):  # if nothing else was in it
                         target.rmdir()
         elif name not in left and not os.path.lexists(target) and not remove_abandoned(path):
             os.link(path, target, follow_symlinks=False)
