@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from fairevals.cli.common import add_folder, add_jobs, log, progress, whole
@@ -68,7 +67,7 @@ def run(args: argparse.Namespace) -> int:
 
     from fairevals.errors import UsageError, escape, names, pluralize
     from fairevals.io.folders import check_folder
-    from fairevals.report.style import save
+    from fairevals.report.style import figure_bytes
     from fairevals.report.training import learning_figure
     from fairevals.training import sweep, write_results
     from fairevals.training.settings import Settings
@@ -91,17 +90,16 @@ def run(args: argparse.Namespace) -> int:
             progress=progress("training"),
             **settings,
         )
+    learned = learning_figure(policies)
     rows = write_results(
         args.output,
         policies,
         splits,
         samples=args.eval_samples,
         force=args.force,
+        extra={"learning.svg": figure_bytes(learned)} if learned is not None else {},
         progress=progress("evaluating"),
     )
-    learned = learning_figure(policies)
-    if learned is not None:
-        save(learned, Path(args.output) / "learning.svg")
     last = list(splits)[-1]
     print(_table(rows, last), end="")
     for measure, count in {row.measure: row.undefined for row in rows if row.split == last}.items():
