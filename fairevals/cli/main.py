@@ -165,6 +165,12 @@ def main(argv: Sequence[str] | None = None) -> int:
     except MemoryError:
         _print_message("error: there is not enough memory")
         return 1
+    except ImportError as error:  # not installed, or no memory for it
+        reason = escape(str(error), 200)
+        _print_message(
+            f"error: a module cannot be loaded ({reason}); fairevals doctor lists what is installed"
+        )
+        return 1
     finally:
         _discard_output()
     return code
