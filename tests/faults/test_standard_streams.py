@@ -97,3 +97,12 @@ def test_standard_input_is_missing_in_a_library(monkeypatch):
     monkeypatch.setattr(sys, "stdin", None)
     with pytest.raises(InputError, match="<stdin>: cannot be read"):
         Source.of("-")
+
+
+def test_a_module_that_cannot_be_loaded(monkeypatch, folder, capsys):
+    from fairevals.cli.main import main
+
+    monkeypatch.chdir(folder)
+    monkeypatch.setitem(sys.modules, "fairevals.evaluation", None)  # as if there were no memory to map it
+    assert main(list(SCORE)) == 1
+    assert "fairevals: error: a module cannot be loaded (" in capsys.readouterr().err
