@@ -267,7 +267,8 @@ def test_standard_output_is_full(folder, command):
     }[command]
     with Path("/dev/full").open("w") as full:
         code, _, err = ended(start(words, stdout=full))
-    assert (code, err.splitlines()[-1]) == (1, "fairevals: error: output: No space left on device")
+    full_output = "fairevals: error: standard output: cannot be written (No space left on device)"
+    assert (code, err.splitlines()[-1]) == (1, full_output)
     assert "Exception ignored" not in err
 
 

@@ -123,7 +123,7 @@ def _splits(args: argparse.Namespace) -> dict[str, Dataset]:
 
     if args.holdout is not None and (args.valid or not 0 < args.holdout < 1):
         raise UsageError("--holdout is a share between 0 and 1, and excludes --valid")
-    names = [name for name in ("train", "valid", "test") if getattr(args, name)]
+    names = [name for name in ("train", "valid", "test") if getattr(args, name) is not None]
     datasets = [load_dataset(getattr(args, name)) for name in names]
     width = max(data.features.shape[1] for data in datasets)
     datasets = with_groups([data.with_features(width) for data in datasets], args)

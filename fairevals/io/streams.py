@@ -181,7 +181,10 @@ class Source:
         source = cls(name or ("<stdin>" if path == "-" else path), None)
         if reads_once(path):
             # Finding the format and the line of an error both need a second look.
-            with nullcontext(sys.stdin.buffer) if path == "-" else source._open() as file:
+            with (
+                reading(source.name),
+                nullcontext(sys.stdin.buffer) if path == "-" else source._open() as file,
+            ):
                 # One system call at a time where possible: Python handles signals only between two of them.
                 read: Callable[[int], bytes] = getattr(file, "read1", file.read)
                 source._data = b"".join(source._endless(iter(lambda: read(1 << 20), b"")))
