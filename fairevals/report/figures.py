@@ -162,26 +162,31 @@ def ranks_figure(distributions: Sequence[Distribution]) -> Figure:
     """Stacked shares of the groups along the ranks, one Axes per run, with the target as a bar at the right."""
     with _panels(len(distributions), 2.6, 2.9, sharey=True) as (figure, all_axes):
         for axes, distribution in zip(all_axes, distributions, strict=True):
-            ranks = np.arange(1, distribution.achieved.shape[0] + 1)
-            width = 0.1 * ranks.size
-            place = ranks[-1] + 2 * width
-            names = group_labels(distribution)
-            fillings = [filling(series) for series in range(len(names))]
-            if len(names) < distribution.total and not distribution.ordinal:
-                fillings[-1] = OTHERS
-            colours, hatches = zip(*fillings, strict=True)
-            look: Any = {"hatch": hatches, "alpha": 0.75, "edgecolor": "white", "linewidth": 0.3}
-            axes.stackplot(ranks, distribution.achieved.T, labels=names, colors=colours, **look)
-            below = np.cumsum(distribution.target) - distribution.target
-            axes.bar(place, distribution.target, width, below, color=colours, **look)
-            ticks = [1, *[k for k in (5, 10, 20, 50, 100) if 1 < k <= ranks[-1]]]
-            axes.set_xticks([*ticks, place], [*map(str, ticks), "target"])
-            axes.set(ylim=(0, 1), xlim=(1, ranks[-1] + 3 * width), xlabel="first k ranks")
-            axes.set_title(str(escape(distribution.run, 28)), fontsize=10)
-            axes.grid(visible=False)
+            draw_ranks(axes, distribution)
         figure.supylabel(f"mean membership ({escape(distributions[0].attribute, 24)})", fontsize=10)
         figure_legend(figure, "right center", reverse=True)
     return figure
+
+
+def draw_ranks(axes: Axes, distribution: Distribution) -> None:
+    """Stacked shares of the groups along the ranks, and the target as a bar at the right."""
+    ranks = np.arange(1, distribution.achieved.shape[0] + 1)
+    width = 0.1 * ranks.size
+    place = ranks[-1] + 2 * width
+    names = group_labels(distribution)
+    fillings = [filling(series) for series in range(len(names))]
+    if len(names) < distribution.total and not distribution.ordinal:
+        fillings[-1] = OTHERS
+    colours, hatches = zip(*fillings, strict=True)
+    look: Any = {"hatch": hatches, "alpha": 0.75, "edgecolor": "white", "linewidth": 0.3}
+    axes.stackplot(ranks, distribution.achieved.T, labels=names, colors=colours, **look)
+    below = np.cumsum(distribution.target) - distribution.target
+    axes.bar(place, distribution.target, width, below, color=colours, **look)
+    ticks = [1, *[k for k in (5, 10, 20, 50, 100) if 1 < k <= ranks[-1]]]
+    axes.set_xticks([*ticks, place], [*map(str, ticks), "target"])
+    axes.set(ylim=(0, 1), xlim=(1, ranks[-1] + 3 * width), xlabel="first k ranks")
+    axes.set_title(str(escape(distribution.run, 28)), fontsize=10)
+    axes.grid(visible=False)
 
 
 def merits_figure(merits: Sequence[Merits]) -> Figure:
