@@ -48,10 +48,12 @@ def add_collection(parser: Any) -> None:
     parser.add_argument("--qrels", action="append", metavar="Q", help=text)
 
 
+RUN = "a run file, compressed or not, - for standard input; or a folder of parquet files"
+
+
 def add_runs(parser: Any) -> None:
-    """The run files."""
-    text = "run file, compressed or not, - for standard input; or a folder of parquet files"
-    parser.add_argument("runs", nargs="+", metavar="RUN", help=text)
+    """The runs."""
+    parser.add_argument("runs", nargs="+", metavar="RUN", help=RUN)
 
 
 def add_measures(parser: Any) -> None:

@@ -15,7 +15,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     common.add_collection(parser)
     common.add_runs(parser)
     add = parser.add_argument
-    text = "a run file, or the tag of one of the runs (default: the first run)"
+    text = "a run file or a folder of parquet files, or the tag of one of the runs (default: the first run)"
     add("--baseline", metavar="RUN", help=text)
     text = "the tag of a run to mark as a reference policy, without letters; may be given several times"
     add("--reference", action="append", default=[], dest="references", metavar="TAG", help=text)

@@ -10,10 +10,9 @@ from typing import TYPE_CHECKING, Any
 from fairevals.collection.qrels import Qrels, read_qrels
 from fairevals.collection.run import Run
 from fairevals.errors import UsageError
-from fairevals.io.dataset import Part, is_dataset, open_dataset, read_part
+from fairevals.io.dataset import Part, read_part
 from fairevals.io.qrels import qrels_from_frame
-from fairevals.io.runs import BY_SCORE, RunOptions, read_run_columns, run_from_frame
-from fairevals.io.streams import Source
+from fairevals.io.runs import BY_SCORE, RunOptions, run_from_frame
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -119,12 +118,10 @@ def load_run(source: Any, options: RunOptions = BY_SCORE) -> Run:
         name, source = source.name, source.run
     if isinstance(source, Run):
         return source
-    if is_dataset(source):
-        source = open_dataset(source)
     if isinstance(source, Part):
         return Run.of(read_part(source, options))
     if isinstance(source, (str, os.PathLike)):
-        return Run.of(read_run_columns(Source.of(source), options))
+        return Run.open(source, options)
     frame = _frame(source, "score", "a run", "score")
     tag = name or str(frame.attrs.get("tag", "run"))
     lines = range(1, len(frame) + 1)

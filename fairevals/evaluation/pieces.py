@@ -26,7 +26,7 @@ from fairevals.evaluation.plan import (
 )
 from fairevals.evaluation.scores import Scores
 from fairevals.ids import Ids
-from fairevals.io.dataset import is_dataset, open_dataset, parts, with_topics
+from fairevals.io.dataset import is_dataset, open_dataset, parts, require_rows, with_topics
 from fairevals.io.streams import reads_once
 from fairevals.io.task import RunInfo, run_info
 from fairevals.measures import ExposureMeasure, Measure, RankingMeasure
@@ -186,6 +186,7 @@ def _pieces_of_dataset(
     """Pieces of a data set that share no topic, one for the judged topics that it lacks, and remarks on it."""
     dataset, qrels = open_dataset(source), collection.qrels
     fragments = list(_results(pool, jobs, with_topics, ((fragment,) for fragment in dataset.files)))
+    require_rows(dataset.name, sum(fragment.rows for fragment in fragments))
     pieces = []
     topics: set[str] = set()
     for part in parts(dataset, fragments):
