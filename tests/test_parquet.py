@@ -226,3 +226,10 @@ def test_a_folder_that_only_has_the_name_of_a_tag_is_no_baseline(folder, capsys)
     (folder / "g").mkdir()
     code, _, err = call(capsys, "compare", "--qrels", "q.qrels", "g.run", "f", "--baseline", "g", "-m", "P@1")
     assert code == 0, err
+
+
+def test_a_file_of_the_folder_is_not_replaced(folder, capsys):
+    code, _, err = call(capsys, "pool", "f", "--depth", "1", "-o", "f/c.parquet")
+    assert code == 2
+    assert "f/c.parquet is read by this command" in err
+    assert read_run(folder / "f").topics == ["t1", "t2"]

@@ -14,7 +14,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add("--depth", type=common.whole(1), required=True, metavar="K", help="ranks to take from each run")
     add("--order", choices=("score", "file"), default="score", help="rank by score (default) or by lines")
     add("--policy", choices=("ranking", "samples"), default="ranking", help="samples: pool every sample")
-    add("-o", "--output", metavar="FILE", help="write to this file instead of printing")
+    common.add_file(add)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -24,6 +24,7 @@ def run(args: argparse.Namespace) -> int:
     from fairevals.collection.qrels import in_order
     from fairevals.collection.run import read_run
 
+    common.check_outputs(args)
     counts: Counter[tuple[str, str]] = Counter()
     show = common.progress("pooling")
     for number, path in enumerate(args.runs, 1):
