@@ -145,12 +145,10 @@ def check_outputs(args: argparse.Namespace, named: Iterable[Path] = (), outputs:
         folder = Path(path)
         for read in folder.rglob("*") if folder.is_dir() else [path]:
             for file in files:
-                with suppress(
-                    OSError, ValueError
-                ):  # a tag, or a file that does not exist: others report that
-                    if samefile(
-                        0 if read == "-" else read, file
-                    ):  # 0: a file may stand in for standard input
+                # A tag, or a file that does not exist: whoever reads it reports that.
+                with suppress(OSError, ValueError):
+                    # Standard input (0) may be a file too.
+                    if samefile(0 if read == "-" else read, file):  # noqa: PTH121
                         problem = f"{escape(str(file), 200)} is read by this command"
                         raise UsageError(f"{problem}; choose another file, or force replacing it")
 
