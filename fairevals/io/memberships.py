@@ -21,7 +21,7 @@ from fairevals.ids import Ids, Index, numbered
 from fairevals.io.decimals import number_of
 from fairevals.io.lines import Column, LineFormat, joined
 from fairevals.io.streams import Source
-from fairevals.io.tables import has_header, table, text_lines, texts
+from fairevals.io.tables import has_header, id_text, id_texts, table, text_lines, texts
 from fairevals.io.task import AttributeSpec
 from fairevals.typing import Floats, Ints
 
@@ -193,15 +193,21 @@ def rows_of(given: pd.DataFrame | Mapping[str, Any], name: str) -> tuple[list[st
     """
     if isinstance(given, Mapping):
         return ["doc", "group", "weight"], [
-            (number, (str(doc), str(group), _weight(weight)))
+            (number, (id_text(doc, "doc", Place(name, number)), str(group), _weight(weight)))
             for number, (doc, groups) in enumerate(given.items(), 1)
             for group, weight in (groups.items() if isinstance(groups, Mapping) else [(groups, 1.0)])
         ]
     if not {"doc", "group"} <= set(given.columns) <= set(LONG_COLUMNS):
         raise InputError(Place(name), f"columns {names(map(str, given.columns))}", LONG_TABLE)
 
-    columns = [map(_weight, given[c].tolist()) if c == "weight" else texts(given[c]) for c in given.columns]
-    return list(given.columns), list(enumerate(zip(*columns, strict=True), 1))
+    def cells(column: str) -> Iterable[Any]:
+        if column == "weight":
+            return map(_weight, given[column].tolist())
+        if column == "group":
+            return texts(given[column])
+        return id_texts(given[column], column, name, range(1, len(given) + 1))
+
+    return list(given.columns), list(enumerate(zip(*map(cells, given.columns), strict=True), 1))
 
 
 def _weight(value: Any) -> Any:

@@ -20,6 +20,8 @@ from fairevals.measures.base import (
 from fairevals.measures.expected_exposure import group_sums
 from fairevals.typing import Array, Bools, Floats, Ints
 
+LEAST_MERIT = 1e-100
+"""A smaller merit counts as none: exposure divided by it could be too large for a number."""
 TIE = 1e-12
 """Neighbouring mean merits that differ by no more than this, relatively, are equal: rounding must not decide which is
 larger."""
@@ -120,7 +122,7 @@ def _individual(exposure: Floats, merits: Floats) -> tuple[Floats, Floats]:
     both = np.stack(np.broadcast_arrays(exposure, merits))
     shape = both.shape[1:]
     v, m = both.reshape(2, math.prod(shape[:-1]), shape[-1])
-    counted = m > 0
+    counted = m > LEAST_MERIT
     ratios, inverse = (divide(above, m, counted, otherwise=0.0) for above in (v, np.ones(())))
     levels = merit_levels(m)
     total, slope = pair_excess(ratios, levels)
@@ -203,7 +205,7 @@ def _of_groups(
     means = [divide(group_sums(each, membership), sizes, sizes > 0) for each in (exposure, merits)]
     shape = sizes.shape
     v, m = (mean.reshape(-1, shape[-1]) for mean in means)
-    counted = m > 0  # False for the NaN of a group without documents
+    counted = m > LEAST_MERIT  # False for the NaN of a group without documents
     ratios, inverse = (divide(above, m, counted, otherwise=0.0) for above in (v, np.ones(())))
     value, slope = (worst_excess if pairs == "max" else pair_excess)(ratios, group_levels(m, ties))
     n = counted.sum(axis=1)

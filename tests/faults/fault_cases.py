@@ -21,6 +21,8 @@ from pathlib import Path
 
 import pytest
 
+from fairevals.io.parts import is_part
+
 HERE = Path(__file__).resolve().parent
 TOP = HERE.parent.parent
 BOUND = 60
@@ -336,9 +338,16 @@ def _parts(files: dict[str, bytes], output: str) -> dict[str, bytes]:
     }
 
 
-def check_outputs(folder: Path, command: Command, before: dict[str, bytes], *, new: bool) -> None:
-    """Each output is old or new as a whole (or `new`), and the inputs are untouched."""
+def check_outputs(
+    folder: Path, command: Command, before: dict[str, bytes], *, new: bool, killed: bool = False
+) -> None:
+    """Each output is old or new as a whole (or `new`), and the inputs are untouched.
+
+    A process that was `killed` may leave a hidden part, also inside the folder where it writes.
+    """
     found, fresh, old = contents(folder), written(command), older(command)
+    if killed:
+        found = {name: found[name] for name in found if not any(map(is_part, Path(name).parts))}
     for output in command.outputs:
         states = {"new": _parts(fresh, output)} | ({} if new else {"old": _parts(old, output)})
         state = _parts(found, output)
@@ -369,7 +378,7 @@ def check(command: Command, fault: Fault, folder: Path) -> None:
             assert last == "fairevals: interrupted"
         elif ended.code > 0 and 2 not in fault.closed:
             assert last.startswith(fault.messages), ended.err
-        check_outputs(folder, command, before, new=ended.code == 0)
+        check_outputs(folder, command, before, new=ended.code == 0, killed=fault.codes == KILLED)
         if fault.codes == KILLED:  # the next run removes what this one could not
             ended = call(command.words, folder)
             assert ended.code == 0, ended.err
