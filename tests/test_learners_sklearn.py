@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import re
 import warnings
+from pathlib import Path
 
 import numpy as np
 import pytest
 from learner_cases import make_data
 
+from experiments.datasets import simulated
 from fairevals.errors import UsageError
 from fairevals.measures import parse_measure
 from fairevals.training.learners import DELTR, BanditRank, ExposureLP, FairPGRank, ListNet, PGRank, Ridge
@@ -19,6 +22,8 @@ from sklearn.pipeline import make_pipeline  # noqa: E402
 from sklearn.preprocessing import StandardScaler  # noqa: E402
 from sklearn.utils.estimator_checks import parametrize_with_checks  # noqa: E402
 from sklearn.utils.validation import check_is_fitted  # noqa: E402
+
+PAGE = Path(__file__).parents[1] / "docs" / "training.md"
 
 
 class GroupedDELTR(DELTR):
@@ -112,6 +117,26 @@ def test_grid_search_over_held_out_topics():
         fitted.fit(scaler.transform(X[train]), y[train], qid=qid[train], groups=groups[train])
         by_hand.append(fitted.score(scaler.transform(X[test]), y[test], qid=qid[test]))
     assert search.cv_results_["mean_test_score"][0] == pytest.approx(np.mean(by_hand), abs=1e-12)
+
+
+def test_the_documented_search_chooses_lambda_by_utility_and_disparity(capsys):
+    blocks = re.findall(r"^```python\n(.*?)^```$", PAGE.read_text(encoding="utf-8"), re.S | re.M)
+    (source,) = [block for block in blocks if "GridSearchCV" in block]
+    data = simulated(queries=100)
+    groups = np.array(data.groups)[data.membership.argmax(axis=1)]
+    space = {
+        "X": data.features,
+        "y": data.grades,
+        "qid": np.repeat(data.topics, data.lengths),
+        "groups": groups,
+    }
+    with sklearn.config_context():  # the code changes the configuration
+        exec(source, space)
+    assert capsys.readouterr().out == "{'fairpgrank__lam': 10.0}\n"
+    results = space["search"].cv_results_
+    assert np.all(np.diff(results["mean_test_disparity"]) > 0) and np.all(
+        np.diff(results["mean_test_utility"]) < 0
+    )
 
 
 def test_without_routing_the_search_says_what_is_missing():
