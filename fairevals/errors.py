@@ -11,8 +11,8 @@ class FairevalsError(Exception):
     """Any error that is the input's and not the program's; commands print it and exit with 1."""
 
 
-class UsageError(FairevalsError):
-    """A wrong option, measure name or combination; commands print it and exit with 2."""
+class UsageError(FairevalsError, ValueError):
+    """A wrong option, measure name, argument or combination; commands print it and exit with 2."""
 
 
 @dataclass(frozen=True)

@@ -25,7 +25,7 @@ from fairevals.training import (
     Settings,
     evaluate_policy,
     fit,
-    load_policy,
+    read_policy,
     save_policy,
     sweep,
     train_policy,
@@ -359,7 +359,7 @@ def test_features_centered_by_group_reach_every_step(tmp_path):
         reached[centered] = value_of(NDCG, policy, valid)
     assert reached[True] > 0.95 > reached[False]
     save_policy(policy, tmp_path / "policy")
-    loaded = load_policy(tmp_path / "policy")
+    loaded = read_policy(tmp_path / "policy")
     assert loaded.settings.center_by_group
     np.testing.assert_array_equal(loaded.predict(valid), policy.predict(valid))
     with pytest.raises(UsageError, match="needs groups"):
@@ -444,7 +444,7 @@ def test_a_saved_policy_predicts_the_same(tmp_path, method):
     data = learnable(8)
     policy = train_policy(Settings.for_method(method, **({} if method == "ridge" else {"epochs": 2})), data)
     save_policy(policy, tmp_path / "p")
-    loaded = load_policy(tmp_path / "p")
+    loaded = read_policy(tmp_path / "p")
     assert loaded.settings == policy.settings
     np.testing.assert_array_equal(loaded.predict(data), policy.predict(data))
     first = (tmp_path / "p" / "model.npz").read_bytes()
@@ -499,7 +499,7 @@ def test_hostile_arrays_are_refused_and_never_executed(tmp_path, content):
     saved(tmp_path)
     rewrite(tmp_path / "model.npz", "model.theta.npy", content)
     with pytest.raises(InputError, match=r"model.npz"):
-        load_policy(tmp_path)
+        read_policy(tmp_path)
 
 
 def test_a_damaged_archive_is_refused(tmp_path):
@@ -507,20 +507,20 @@ def test_a_damaged_archive_is_refused(tmp_path):
     with zipfile.ZipFile(tmp_path / "model.npz", "w", zipfile.ZIP_DEFLATED) as archive:
         for name in ("model.theta", "model.b", "standardiser.mean", "standardiser.scale"):
             archive.writestr(f"{name}.npy", npy(np.zeros(() if name == "model.b" else 3)))
-    assert load_policy(tmp_path).model.features == 3
+    assert read_policy(tmp_path).model.features == 3
     content = bytearray((tmp_path / "model.npz").read_bytes())
     start = 30 + len("model.theta.npy")
     content[start : start + 40] = b"\xff" * 40
     (tmp_path / "model.npz").write_bytes(content)
     with pytest.raises(InputError, match=r"model.npz"):
-        load_policy(tmp_path)
+        read_policy(tmp_path)
 
 
 def test_a_pickle_in_place_of_the_archive_is_refused(tmp_path):
     saved(tmp_path)
     (tmp_path / "model.npz").write_bytes(pickle.dumps(Evil()))
     with pytest.raises(InputError, match=r"model.npz"):
-        load_policy(tmp_path)
+        read_policy(tmp_path)
 
 
 @pytest.mark.parametrize(
@@ -543,7 +543,7 @@ def test_hostile_configurations_are_refused(tmp_path, change):
     change(config)
     (tmp_path / "config.json").write_text(json.dumps(config))
     with pytest.raises(InputError, match=r"config.json"):
-        load_policy(tmp_path)
+        read_policy(tmp_path)
 
 
 @pytest.mark.parametrize("text", ["", "[]", "{", "[" * 100_000, '"x"'])
@@ -551,12 +551,12 @@ def test_configurations_that_are_none(tmp_path, text):
     saved(tmp_path)
     (tmp_path / "config.json").write_text(text)
     with pytest.raises(InputError, match=r"config.json"):
-        load_policy(tmp_path)
+        read_policy(tmp_path)
 
 
 def test_nothing_there(tmp_path):
     with pytest.raises(InputError, match=r"config.json"):
-        load_policy(tmp_path / "none")
+        read_policy(tmp_path / "none")
 
 
 def test_a_policy_of_version_1_is_refused_with_the_reason(tmp_path):
@@ -566,4 +566,4 @@ def test_a_policy_of_version_1_is_refused_with_the_reason(tmp_path):
     config["format"] = "fairevals policy 1"
     (tmp_path / "config.json").write_text(json.dumps(config))
     with pytest.raises(InputError, match=r"config.json: a policy of version 0.1.*train it again"):
-        load_policy(tmp_path)
+        read_policy(tmp_path)

@@ -14,7 +14,8 @@ PAGE = Path(__file__).parents[1] / "docs" / "training.md"
 
 
 def adapter_source():
-    (source,) = re.findall(r"^```python\n(.*?)^```$", PAGE.read_text(encoding="utf-8"), re.S | re.M)
+    blocks = re.findall(r"^```python\n(.*?)^```$", PAGE.read_text(encoding="utf-8"), re.S | re.M)
+    (source,) = [block for block in blocks if "TorchScorer" in block]
     return source
 
 

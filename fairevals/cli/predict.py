@@ -27,11 +27,11 @@ def run(args: argparse.Namespace) -> int:
 
     from fairevals.cli.train import with_groups
     from fairevals.errors import InputWarning, UsageError, escape
-    from fairevals.training import load_dataset, load_policy, make_run
+    from fairevals.training import load_dataset, make_run, read_policy
     from fairevals.training.outputs import run_lines
 
     check_outputs(args, [Path(args.model) / name for name in ("config.json", "model.npz")])
-    policy = load_policy(args.model)
+    policy = read_policy(args.model)
     data = load_dataset(args.data)
     if data.features.shape[1] > policy.model.features:
         unknown = f"features beyond {policy.model.features}, the number the model knows, are ignored"

@@ -21,7 +21,7 @@ from fairevals.io.task import AttributeSpec
 from fairevals.typing import Array, Bools, Floats, Ints
 
 ATTRIBUTE = "group"
-"""The name of the one attribute of learning data, as in D_group(attr='group')."""
+"""The name of the one attribute of learning data from files, as in D_group(attr='group')."""
 MAX_GROUPS = 50
 _CELLS = 1 << 22
 """How many feature values a batch holds at most when all topics are visited once."""
@@ -29,7 +29,7 @@ _CELLS = 1 << 22
 
 def groups_needed(what: str) -> UsageError:
     """The error where something cannot be done without groups."""
-    return UsageError(f"{what} needs groups: give a table of groups, or the feature that contains them")
+    return UsageError(f"{what} needs groups: give the group of each document")
 
 
 @dataclass(frozen=True)
@@ -47,6 +47,8 @@ class Batch:
     max_grade: float = 1.0
     groups: tuple[str, ...] = ()
     """Names of the groups; their numbers by default."""
+    attribute: str = ATTRIBUTE
+    """The name of the attribute that the groups form."""
 
     def masked(self, scores: Floats) -> Floats:
         """The scores with −inf for padding."""
@@ -54,13 +56,13 @@ class Batch:
 
     @cached_property
     def block(self) -> Block:
-        """The batch as measures see it: every document judged and retrieved; the groups are the attribute "group"."""
+        """The batch as measures see it: every document judged and retrieved; the groups are one attribute."""
         present, topics, views = self.present, len(self.present), {}
         if self.membership is not None:
             count = self.membership.shape[2]
             names = self.groups or tuple(map(str, range(count)))
             target, applies = np.full((topics, count), 1.0 / count), np.ones(topics, dtype=bool)
-            views[ATTRIBUTE] = AttributeView(names, False, self.membership, target, applies)
+            views[self.attribute] = AttributeView(names, False, self.membership, target, applies)
         return Block(
             first=0,
             topics=("",) * topics,
@@ -95,6 +97,8 @@ class Dataset:
     membership: Floats | None = None
     """(rows, groups): a row sums to 1, or is 0 for a document of no known group."""
     name: str = field(default="data", compare=False)
+    attribute: str = ATTRIBUTE
+    """The name of the attribute that the groups form."""
 
     @classmethod
     def of(
@@ -155,7 +159,7 @@ class Dataset:
 
         membership = None if self.membership is None else padded(self.membership)
         features, grades = padded(self.features), padded(self.grades)
-        return Batch(features, grades, present, membership, self.max_grade, self.groups)
+        return Batch(features, grades, present, membership, self.max_grade, self.groups, self.attribute)
 
     def batches(self) -> Iterator[Batch]:
         """All topics in batches of bounded size, topics of similar length together."""
@@ -239,6 +243,16 @@ def groups_from_file(data: Sequence[Dataset], path: str | os.PathLike[str]) -> l
     return grouped
 
 
+def names_of_labels(labels: Sequence[object]) -> tuple[str, ...]:
+    """The names of groups that are given as labels: whole numbers without a decimal point.
+
+    >>> names_of_labels([0.0, 1.5]), names_of_labels(["m", "f"])
+    (('0', '1.5'), ('m', 'f'))
+    """
+    names = tuple(f"{label:g}" if isinstance(label, float) else str(label) for label in labels)
+    return names if len(set(names)) == len(names) else tuple(map(repr, labels))
+
+
 def groups_from_feature(data: Sequence[Dataset], number: int) -> list[Dataset]:
     """The datasets with groups from the values of a feature, numbered from 1 as in the file.
 
@@ -252,9 +266,7 @@ def groups_from_feature(data: Sequence[Dataset], number: int) -> list[Dataset]:
     values = np.unique(np.concatenate([each.features[:, number - 1] for each in data]))
     if not 2 <= values.size <= MAX_GROUPS:
         raise UsageError(f"feature {number} has {values.size} values; groups need 2 to {MAX_GROUPS}")
-    names = tuple(f"{value:g}" for value in values.tolist())
-    if len(set(names)) < len(names):
-        names = tuple(map(repr, values.tolist()))
+    names = names_of_labels(values.tolist())
     return [
         replace(each, groups=names, membership=(each.features[:, number - 1, None] == values).astype(float))
         for each in data

@@ -12,7 +12,8 @@ from typing import Any, Protocol, TypeVar
 import numpy as np
 
 from fairevals.errors import UsageError, unknown
-from fairevals.training.data import ATTRIBUTE, Batch, Dataset, Standardiser, groups_needed
+from fairevals.measures import Measure
+from fairevals.training.data import Batch, Dataset, Standardiser, groups_needed
 from fairevals.training.losses import BanditRankLoss, DeltrLoss, ListNetLoss, PolicyGradient
 from fairevals.training.models import Adam, Model, Scorer, fit_ridge, make_model
 from fairevals.training.objectives import parse_utility
@@ -125,6 +126,8 @@ def train_policy(
     """
     if settings.method in ("lp", "deltr") and train.membership is None:
         raise groups_needed(settings.method)
+    if settings.method == "lp":
+        _check_groups(settings.group_disparity, train)
     train, features = settings.prepared(train), train.features.shape[1]
     standardiser = Standardiser.fit(train) if settings.standardise else Standardiser.identity(features)
     train = replace(train, features=standardiser(train.features))
@@ -150,16 +153,21 @@ def _make_loss(settings: Settings, data: Dataset) -> Loss:
         return DeltrLoss(settings.lam, _protected_group(settings.protected, data))
     is_bandit = settings.method == "bandit-rank"
     parts = parse_utility(settings.reward) if is_bandit else settings.objective.parts
-    for measure in (part.measure for part in parts):
-        if data.membership is None and (measure.attributes_used() or measure.attributes == "all"):
-            raise groups_needed(str(measure))
-        for name in measure.attributes_used():
-            if name != ATTRIBUTE:
-                raise UsageError(f"{measure}: {unknown('attribute', name, [ATTRIBUTE])}")
+    for part in parts:
+        _check_groups(part.measure, data)
     if is_bandit:
         share, most = settings.reward_weight, settings.max_drawn
         return BanditRankLoss(parts, share, settings.epsilon, most, settings.samples)
     return PolicyGradient(settings.objective, settings.estimator, settings.samples)
+
+
+def _check_groups(measure: Measure, data: Dataset) -> None:
+    """Raise an error unless the data has the groups that the measure needs."""
+    if data.membership is None and (measure.attributes_used() or measure.attributes == "all"):
+        raise groups_needed(str(measure))
+    for name in measure.attributes_used():
+        if name != data.attribute:
+            raise UsageError(f"{measure}: {unknown('attribute', name, [data.attribute])}")
 
 
 def _protected_group(name: str, data: Dataset) -> int:

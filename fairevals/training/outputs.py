@@ -25,9 +25,7 @@ from fairevals.io.out import Cell, Table, render
 from fairevals.io.qrels import QrelsColumns
 from fairevals.io.streams import written
 from fairevals.io.task import PolicySpec, Task
-from fairevals.policy.plackett_luce import PlackettLuce
-from fairevals.training.data import ATTRIBUTE, Dataset
-from fairevals.training.lp import birkhoff, sample_mixture
+from fairevals.training.data import Dataset
 from fairevals.training.objectives import DISPARITY, UTILITY
 from fairevals.training.policies import TrainedPolicy, save_policy
 
@@ -53,13 +51,7 @@ def make_run(policy: TrainedPolicy, data: Dataset, tag: str = "", samples: int |
         rows = ranking_order(np.repeat(np.arange(len(data)), data.lengths), docs, scores)
         lists = [(topic, "") for topic in data.topics]
         return Run(tag, tag, lists, data.starts, docs.take(rows), scores[rows], rows.size)
-    rngs = (np.random.default_rng([policy.settings.seed, t]) for t in range(len(data)))
-    if policy.is_mixture:
-        mixtures = zip(map(birkhoff, policy.programmes(data)), rngs, strict=True)
-        drawn = [sample_mixture(*mixture, samples, rng) for mixture, rng in mixtures]
-    else:
-        topics = zip(np.split(policy.predict(data), data.starts[1:-1]), rngs, strict=True)
-        drawn = [PlackettLuce(scores).sample(samples, rng=rng) for scores, rng in topics]
+    drawn = policy.sample(data, samples, policy.settings.seed)
     rows = np.concatenate([(start + r).ravel() for start, r in zip(data.starts, drawn, strict=False)])
     lengths = np.repeat(data.lengths, samples)
     offsets = np.append(0, np.cumsum(lengths))
@@ -85,7 +77,7 @@ def make_collection(data: Dataset, measures: Sequence[str] | None = None) -> Col
     groups = {}
     if data.membership is not None:
         table = pd.DataFrame(_group_rows(data), columns=GROUP_COLUMNS)
-        groups[ATTRIBUTE] = Attribute.of(ATTRIBUTE, table, data.groups, unmapped="skip")
+        groups[data.attribute] = Attribute.of(data.attribute, table, data.groups, unmapped="skip")
     chosen = measures or [m for m in MEASURES if groups or m != DISPARITY]
     return Collection(Task(name=data.name, measures=tuple(chosen)), qrels, groups)
 
@@ -212,7 +204,7 @@ def _write_split(
     if data.membership is not None:
         groups = f"{name}.groups.csv"
         _write_table(folder / groups, GROUP_COLUMNS, _group_rows(data))
-        heading = f"\n[attributes.{ATTRIBUTE}]\n"
+        heading = f"\n[attributes.{data.attribute}]\n"
         sections[heading] = {"groups": data.groups, "memberships": groups, "unmapped": "skip"}
     sections["\n[policy]\n"] = {"kind": kind, "samples": samples, "seed": 0}
     with written(folder / f"{name}.toml") as file:

@@ -15,11 +15,13 @@ from scipy.special import log_expit
 from fairevals.errors import FairevalsError, InputError, Place, UsageError, escape
 from fairevals.io.letor import MOST_FEATURES
 from fairevals.io.streams import written, written_bytes
+from fairevals.policy.plackett_luce import PlackettLuce
+from fairevals.policy.sampling import Randomness, topic_generators
 from fairevals.training.data import Dataset, Standardiser, groups_needed
-from fairevals.training.lp import fair_ranking
+from fairevals.training.lp import birkhoff, fair_ranking, sample_mixture
 from fairevals.training.models import ROWS, Model, make_model
 from fairevals.training.settings import WITH_LAMBDA, Settings
-from fairevals.typing import Floats
+from fairevals.typing import Floats, Ints
 
 FORMAT = "fairevals policy 2"
 
@@ -48,6 +50,8 @@ class TrainedPolicy:
     standardiser: Standardiser
     groups: tuple[str, ...] = ()
     curve: tuple[Epoch, ...] = ()
+    feature_names: tuple[str, ...] = ()
+    """The names of the features, where the training data had any."""
 
     @property
     def name(self) -> str:
@@ -82,6 +86,18 @@ class TrainedPolicy:
         for rows in data.slices:
             yield fair_ranking(grades[rows], data.membership[rows], self.settings.lam, merits)
 
+    def sample(self, data: Dataset, samples: int, rng: Randomness = 0) -> list[Ints]:
+        """Rankings (samples, rank) of each topic; documents are numbered within their topic, from 0.
+
+        From a seed, topic t draws with `default_rng([seed, t])`.
+        """
+        rngs = topic_generators(rng, len(data))
+        if self.is_mixture:
+            mixtures = zip(map(birkhoff, self.programmes(data)), rngs, strict=True)
+            return [sample_mixture(*mixture, samples, rng) for mixture, rng in mixtures]
+        topics = zip(np.split(self.predict(data), data.starts[1:-1]), rngs, strict=True)
+        return [PlackettLuce(scores).sample(samples, rng=rng) for scores, rng in topics]
+
 
 def save_policy(policy: TrainedPolicy, folder: str | os.PathLike[str]) -> None:
     """Write `model.npz` and `config.json` into a folder, each completely or not at all."""
@@ -93,29 +109,37 @@ def save_policy(policy: TrainedPolicy, folder: str | os.PathLike[str]) -> None:
             with archive.open(zipfile.ZipInfo(f"{name}.npy"), "w") as member:
                 np.lib.format.write_array(member, np.asarray(value, dtype=np.float64), allow_pickle=False)
     settings = {"settings": policy.settings.record()}
-    config = {"format": FORMAT, "features": policy.model.features, "groups": policy.groups, **settings}
+    names = {"feature_names": policy.feature_names} if policy.feature_names else {}
+    config = {
+        "format": FORMAT,
+        "features": policy.model.features,
+        **names,
+        "groups": policy.groups,
+        **settings,
+    }
     with written(Path(folder, "config.json")) as text:
         text.write(json.dumps(config, indent=2, ensure_ascii=False) + "\n")
 
 
-def load_policy(folder: str | os.PathLike[str]) -> TrainedPolicy:
+def read_policy(folder: str | os.PathLike[str]) -> TrainedPolicy:
     """Read a policy that `save_policy` wrote.
 
     Nothing in the files is executed: the configuration is JSON whose entries are checked one by one, and only the
     arrays that the model needs are read, if they are float64 and have the right shapes.
     """
     path = Path(folder)
-    settings, features, groups = _read_config(path / "config.json")
+    settings, features, groups, names = _read_config(path / "config.json")
     model = make_model(settings.model, features, settings.dropout)
     shapes = {f"model.{name}": value.shape for name, value in model.parameters.items()}
     shapes |= {f"standardiser.{name}": (features,) for name in ("mean", "scale")}
     arrays = _read_arrays(path / "model.npz", shapes)
     model.parameters = {name: arrays[f"model.{name}"] for name in model.parameters}
     standardiser = Standardiser(arrays["standardiser.mean"], arrays["standardiser.scale"])
-    return TrainedPolicy(settings, model, standardiser, groups)
+    return TrainedPolicy(settings, model, standardiser, groups, feature_names=names)
 
 
-def _read_config(path: Path) -> tuple[Settings, int, tuple[str, ...]]:
+def _read_config(path: Path) -> tuple[Settings, int, tuple[str, ...], tuple[str, ...]]:
+    """Settings, number of features, names of groups and of features."""
     place = Place(str(path))
     try:
         with path.open("rb") as file:
@@ -131,12 +155,16 @@ def _read_config(path: Path) -> tuple[Settings, int, tuple[str, ...]]:
     features, groups, settings = (config.get(key) for key in ("features", "groups", "settings"))
     if type(features) is not int or not 0 <= features <= MOST_FEATURES:
         raise InputError(place, f"features {escape(repr(features))}", f"0 to {MOST_FEATURES}")
-    if not isinstance(groups, list) or not all(isinstance(group, str) for group in groups):
-        raise InputError(place, f"groups {escape(repr(groups))}", "a list of names")
+    names = config.get("feature_names", [])
+    for key, value in (("groups", groups), ("feature_names", names)):
+        if not isinstance(value, list) or not all(isinstance(name, str) for name in value):
+            raise InputError(place, f"{key} {escape(repr(value))}", "a list of names")
+    if names and len(names) != features:
+        raise InputError(place, f"{len(names)} feature_names", f"{features}, one for each feature")
     if not isinstance(settings, dict):
         raise InputError(place, "no settings", "an object")
     try:
-        return Settings.of_record(settings), features, tuple(groups)
+        return Settings.of_record(settings), features, tuple(groups), tuple(names)
     except FairevalsError as error:
         raise InputError(place, str(error)) from None
 

@@ -11,7 +11,7 @@ from typing import Any
 from fairevals.errors import UsageError, escape, unknown
 from fairevals.measures import parse_measure
 from fairevals.measures.disparity import DGroup
-from fairevals.training.data import ATTRIBUTE, Dataset
+from fairevals.training.data import Dataset
 from fairevals.training.estimators import ESTIMATORS
 from fairevals.training.models import MODELS
 from fairevals.training.objectives import DISPARITY, UTILITY, Objective, parse_utility
@@ -49,6 +49,19 @@ def _setting(
 ) -> Any:
     metadata = {"meaning": meaning, "low": low, "high": high, "choices": tuple(choices)}
     return field(default=default, metadata=metadata)
+
+
+def _expected(f: dataclasses.Field[Any]) -> str:
+    """What values a setting may have."""
+    low, high, choices = (f.metadata[key] for key in ("low", "high", "choices"))
+    if choices:
+        return f"one of {', '.join(choices)}"
+    kind = {"float": "a number", "int": "a whole number", "str": "a text", "bool": "True or False"}[
+        str(f.type)
+    ]
+    if math.isfinite(high):
+        return f"{kind} from {low:,} to {high:,}"
+    return f"{kind} of at least {low:,}" if math.isfinite(low) else kind
 
 
 @dataclass(frozen=True)
@@ -98,10 +111,9 @@ class Settings:
             if valid and f.type in ("float", "int"):
                 valid = math.isfinite(value) and rules["low"] <= value <= rules["high"]
             if not valid or (rules["choices"] and value not in rules["choices"]):
-                choices = ", ".join(rules["choices"])
-                expected = f"one of {choices}" if choices else rules["meaning"]
                 name = "lambda" if f.name == "lam" else f.name
-                raise UsageError(f"{self.method}: {name}={escape(repr(value))} is not possible ({expected})")
+                wrong = f"{self.method}: {name}={escape(repr(value))} is not possible"
+                raise UsageError(f"{wrong} ({rules['meaning']}); expected {_expected(f)}")
         parse_utility(self.reward)
         self.objective  # noqa: B018 -- raises if a measure cannot be trained for
         if self.method == "lp":
@@ -140,7 +152,7 @@ class Settings:
     def group_disparity(self) -> DGroup:
         """The disparity of `lp`: D_group as the linear programme defines it, with any merit."""
         disparity = parse_measure(self.disparity)
-        if isinstance(disparity, DGroup) and disparity == DGroup(attr=ATTRIBUTE, merit=disparity.merit):
+        if isinstance(disparity, DGroup) and disparity == DGroup(attr=disparity.attr, merit=disparity.merit):
             return disparity
         raise UsageError(f"lp minimises {DISPARITY} with any merit, not {disparity}")
 
