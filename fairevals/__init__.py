@@ -4,12 +4,16 @@
 >>> pl = fe.PlackettLuce([1.0, 0.0])
 >>> pl.exposure(attention="reciprocal").value.round(4)
 array([0.8655, 0.6345])
+
+Every measure can be imported by its name, too:
+
+>>> from fairevals import nDCG
+>>> nDCG(dcg="exp-log2") @ 10
+nDCG(dcg='exp-log2')@10
 """
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
-
-from fairevals.ecosystem.hook import offer_measures
 
 __version__ = "0.2.0.dev0"
 
@@ -18,11 +22,51 @@ if TYPE_CHECKING:
     from fairevals.collection.qrels import Qrels, read_qrels
     from fairevals.collection.run import Run, read_run
     from fairevals.ecosystem.context import task
-    from fairevals.errors import FairevalsError, InputError, UsageError
+    from fairevals.errors import FairevalsError, FairevalsWarning, InputError, UsageError
     from fairevals.io.task import Task, read_task
-    from fairevals.measures import parse_measure
+    from fairevals.measures import (
+        awrf,
+        disparity,
+        err,
+        expected_exposure,
+        gf,
+        ndcg,
+        parse_measure,
+        precision,
+        prefix,
+        ratios,
+        shares,
+    )
     from fairevals.policy.plackett_luce import PlackettLuce
     from fairevals.result import Result, compare, correlate, evaluate
+
+    # As in `fairevals.measures.index`; type checkers cannot read that.
+    nDCG = ndcg.NDCG
+    ERR = err.ERR
+    iRBU = err.IRBU
+    P = precision.P
+    AP = precision.AP
+    RR = precision.RR
+    RBP = ndcg.RBP
+    GF = gf.GF
+    GFR = gf.GFR
+    D_ind = disparity.DInd
+    D_group = disparity.DGroup
+    D_cross = disparity.DCross
+    EE_L = expected_exposure.EEL
+    EE_D = expected_exposure.EED
+    EE_R = expected_exposure.EER
+    AWRF = awrf.AWRF
+    M1 = awrf.M1
+    DP = ratios.DP
+    EUR = ratios.EUR
+    RUR = ratios.RUR
+    IAA = shares.IAA
+    Unjudged = shares.Unjudged
+    rND = prefix.RND
+    rKL = prefix.RKL
+    rRD = prefix.RRD
+    FAIR = prefix.FAIR
 
 # Names are imported when first used, so that `fairevals --help` need not load numpy.
 _NAMES = {
@@ -30,7 +74,7 @@ _NAMES = {
     "collection.qrels": ("Qrels", "read_qrels"),
     "collection.run": ("Run", "read_run"),
     "ecosystem.context": ("task",),
-    "errors": ("FairevalsError", "InputError", "UsageError"),
+    "errors": ("FairevalsError", "FairevalsWarning", "InputError", "UsageError"),
     "result": ("Result", "compare", "correlate", "evaluate"),
     "io.task": ("Task", "read_task"),
     "measures": ("parse_measure",),
@@ -41,6 +85,7 @@ _HOMES = {name: module for module, names in _NAMES.items() for name in names}
 __all__ = [
     "Attribute",
     "FairevalsError",
+    "FairevalsWarning",
     "InputError",
     "PlackettLuce",
     "Qrels",
@@ -61,14 +106,32 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
-        raise AttributeError(f"module 'fairevals' has no attribute {name!r}")
-    return getattr(import_module(f"fairevals.{_HOMES[name]}"), name)
+    if name in _HOMES:
+        return getattr(import_module(f"fairevals.{_HOMES[name]}"), name)
+    index = import_module("fairevals.measures.index")
+    if name in index.INDEX:
+        return index.measure_class(name)
+    raise AttributeError(f"module 'fairevals' has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:
-    return __all__
+    return [*__all__, *import_module("fairevals.measures.index").INDEX]
 
 
-# So that ir-measures knows this package's measures too, whichever of the two is imported first.
-offer_measures()
+def _add_to_ir_measures() -> None:
+    """Make this package's measures known to ir-measures, whichever of the two is imported first."""
+    try:
+        import_module("fairevals.ecosystem.provider").register()
+    except Exception as error:  # a version of ir-measures that works differently must not prevent the import
+        if isinstance(error, ModuleNotFoundError) and error.name == "ir_measures":
+            return
+        import warnings
+
+        from fairevals.errors import FairevalsWarning
+
+        reason = f"{type(error).__name__}: {error}"
+        message = f"fairevals could not add its measures to ir-measures ({reason})"
+        warnings.warn(FairevalsWarning(message), stacklevel=3)
+
+
+_add_to_ir_measures()

@@ -31,6 +31,7 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike
 
+from fairevals.errors import UsageError, escape
 from fairevals.typing import Floats
 
 
@@ -69,16 +70,16 @@ class Attention:
     def __post_init__(self) -> None:
         if self.name == _LIST:
             if not self.parameters:
-                raise ValueError("a list attention needs at least one number")
+                raise UsageError("a list attention needs at least one number")
             if not all(math.isfinite(number) and number >= 0 for number in self.parameters):
                 got = list(self.parameters)
-                raise ValueError(f"attention weights must be finite and not negative, got {got}")
+                raise UsageError(f"attention weights must be finite and not negative, got {got}")
             return
         for name, value in zip(_MODELS[self.name].defaults, self.parameters, strict=True):
             if not 0 <= value <= 1:
-                raise ValueError(f"{self.name}: {name} must lie between 0 and 1, got {value}")
+                raise UsageError(f"{self.name}: {name} must lie between 0 and 1, got {value}")
         if self.name == "geometric" and self.parameters[0] == 0:
-            raise ValueError("geometric(p): p must be above 0, or no rank would be seen")
+            raise UsageError("geometric(p): p must be above 0, or no rank would be seen")
 
     @property
     def looks_at_grades(self) -> bool:
@@ -94,18 +95,18 @@ class Attention:
         return None if self.name == _LIST else _MODELS[self.name].monotone_from
 
     def weights(self, k: int) -> Floats:
-        """Weights of ranks 1..k, shape ``(k,)``. Raises ValueError if they depend on grades.
+        """Weights of ranks 1..k, shape ``(k,)``. Raises `UsageError` if they depend on grades.
 
         >>> parse_attention("trecfair").weights(4).round(4)
         array([1.    , 1.    , 0.6309, 0.5   ])
         """
         if self.looks_at_grades:
-            raise ValueError(
+            raise UsageError(
                 f"the attention {self} depends on the grades of the documents ranked above: "
                 "its weights are known only for a given ranking (weights_given)"
             )
         if k < 0:
-            raise ValueError(f"the number of ranks must not be negative, got {k}")
+            raise UsageError(f"the number of ranks must not be negative, got {k}")
         if self.name == _LIST:
             weights = np.zeros(k)
             weights[: len(self.parameters)] = self.parameters[:k]
@@ -142,14 +143,14 @@ def parse_attention(attention: AttentionLike) -> Attention:
     """The attention model for its text, for a sequence of numbers, or for a model (returned unchanged).
 
     Parameters can be given by position or by name; by default ``p`` is 0.8 (``geometric``: 0.5) and ``u`` 0.5.
-    Anything else raises a ValueError.
+    Anything else raises a `UsageError`.
 
     >>> str(parse_attention("cascade(u=0.3)"))
     'cascade(0.8,0.3)'
     >>> parse_attention("dcg")
     Traceback (most recent call last):
         ...
-    ValueError: unknown attention 'dcg': known are log2, trecfair, rbp(p), reciprocal, uniform, \
+    fairevals.errors.UsageError: unknown attention 'dcg': known are log2, trecfair, rbp(p), reciprocal, uniform, \
 geometric(p), cascade(p,u), or a list of numbers
     """
     if isinstance(attention, Attention):
@@ -157,15 +158,16 @@ geometric(p), cascade(p,u), or a list of numbers
     known = ", ".join(map(_signature, _MODELS)) + ", or a list of numbers"
     if not isinstance(attention, str):
         try:
-            return Attention(_LIST, tuple(float(number) for number in attention))
-        except TypeError:
-            raise ValueError(f"unknown attention {attention!r}: known are {known}") from None
+            numbers = tuple(float(number) for number in attention)
+        except (TypeError, ValueError):
+            raise UsageError(f"unknown attention {escape(repr(attention))}: known are {known}") from None
+        return Attention(_LIST, numbers)
     stripped = attention.strip()
     if stripped.startswith("[") and stripped.endswith("]"):
         return Attention(_LIST, tuple(_number(attention, part) for part in _parts(stripped[1:-1])))
     match = re.fullmatch(r"(\w+)\s*(?:\((.*)\))?", stripped)
     if match is None or match[1] not in _MODELS:
-        raise ValueError(f"unknown attention {attention!r}: known are {known}")
+        raise UsageError(f"unknown attention {escape(attention)!r}: known are {known}")
     defaults = _MODELS[match[1]].defaults
     names = list(defaults)
     parameters: dict[str, float] = {}
@@ -174,7 +176,8 @@ geometric(p), cascade(p,u), or a list of numbers
         name = name.strip() if equals else "".join(names[position : position + 1])
         if name not in names or name in parameters:
             expected = _signature(match[1])
-            raise ValueError(f"attention {attention!r} has a wrong parameter {part!r}: expected {expected}")
+            wrong = f"attention {escape(attention)!r} has a wrong parameter {escape(part)!r}"
+            raise UsageError(f"{wrong}: expected {expected}")
         parameters[name] = _number(attention, value)
     return Attention(match[1], tuple({**defaults, **parameters}.values()))
 
@@ -187,7 +190,8 @@ def _number(text: str, value: str) -> float:
     try:
         return float(value)
     except ValueError:
-        raise ValueError(f"attention {text!r} has {value.strip()!r} where a number is expected") from None
+        found = f"{escape(value.strip())!r} where a number is expected"
+        raise UsageError(f"attention {escape(text)!r} has {found}") from None
 
 
 def _signature(name: str) -> str:

@@ -7,8 +7,11 @@ from dataclasses import dataclass
 from itertools import islice
 
 
-class FairevalsError(Exception):
-    """Any error that is the input's and not the program's; commands print it and exit with 1."""
+class FairevalsError(ValueError):
+    """Any error that is the input's and not the program's; commands print it and exit with 1.
+
+    It is a `ValueError`, so that code which knows nothing of this package can catch it.
+    """
 
 
 class UsageError(FairevalsError, ValueError):
@@ -82,7 +85,7 @@ def names(items: Iterable[str], most: int = 12) -> str:
     return ", ".join(map(escape, first[:most])) + (", …" if len(first) > most else "")
 
 
-def unknown(what: str, name: str, known: Iterable[str]) -> UsageError:
+def unknown(what: str, name: object, known: Iterable[str]) -> UsageError:
     """The error for a name that is not one of the known ones.
 
     >>> str(unknown("policy", "greedy", ("ranking", "pl")))
@@ -90,12 +93,20 @@ def unknown(what: str, name: str, known: Iterable[str]) -> UsageError:
     """
     listed = names(known, 30)
     expected = f"expected one of {listed}" if listed else "there are none"
-    return UsageError(f"unknown {what} {escape(name)!r}; {expected}")
+    found = repr(escape(name)) if isinstance(name, str) else escape(repr(name))
+    return UsageError(f"unknown {what} {found}; {expected}")
 
 
-class InputWarning(UserWarning):
-    """Something in the input that was corrected; commands print it on standard error."""
+class FairevalsWarning(UserWarning):
+    """The category of all warnings of this package; commands print them on standard error.
+
+    `warnings.simplefilter("ignore", fairevals.FairevalsWarning)` silences all of them.
+    """
 
 
-class RemarkWarning(InputWarning):
+class InputWarning(FairevalsWarning):
+    """Something in the input that was corrected, such as memberships that do not sum to 1."""
+
+
+class RemarkWarning(FairevalsWarning):
     """What a reader of scores should know, such as missing topics or an incomplete run."""

@@ -32,7 +32,7 @@ ROOT = Path(__file__).parents[1]
 TASK = ROOT / "qrels" / "task.toml"
 MEASURES = ["nDCG@10", "AP", "GFR(util='iRBU')@20", "D_ind", "AWRF(attr='ORIGIN')@20"]
 COLLECTION = load_collection(TASK)
-FRAME = read_run(ROOT / "runs" / "bm25.run").frame()[["topic", "doc", "score"]]
+FRAME = read_run(ROOT / "runs" / "bm25.run").to_frame()[["topic", "doc", "score"]]
 
 
 def plan_of(kind="ranking", samples=20, measures=MEASURES):

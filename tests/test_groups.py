@@ -521,7 +521,7 @@ def test_numbers_as_names_are_names():
         (pd.DataFrame({"doc": ["a"], "group": ["g"], "weight": [-1]}), Place("X", 1), "weight '-1'"),
         (pd.DataFrame({"doc": ["a"], "group": ["g"], "weight": [None]}), Place("X", 1), "weight 'None'"),
         (pd.DataFrame({"doc": ["a"], "group": ["g"], "weight": [True]}), Place("X", 1), "weight 'True'"),
-        (pd.DataFrame({"docno": ["a"], "group": ["g"]}), Place("X"), "columns docno, group"),
+        (pd.DataFrame({"name": ["a"], "group": ["g"]}), Place("X"), "columns name, group"),
         ({"a": {"g": 0}}, Place("X", 1), "memberships of document 'a' that are all 0"),
         ({}, Place("X"), "no membership"),
     ],

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from fairevals.attention import parse_attention
+from fairevals.errors import UsageError
 from fairevals.policy import counts, grid, plackett_luce
 from fairevals.policy.plackett_luce import PlackettLuce
 
@@ -431,7 +432,19 @@ def test_shapes_and_empty_topics():
         (lambda: PlackettLuce([1.0]).sample(-1), "samples"),
         (lambda: PlackettLuce([1.0]).sample(1, k=0), "k must be"),
         (lambda: PlackettLuce([1.0]).exposure(method="guess"), "'exact' or 'mc'"),
-        (lambda: PlackettLuce([1.0]).exposure(method="mc", samples=0), "at least one"),
+        (lambda: PlackettLuce([1.0]).exposure(method="mc", samples=0), "at least 1, got 0"),
+        (lambda: PlackettLuce(["high"]), r"scores must be an array of numbers, got \['high'\]"),
+        (lambda: PlackettLuce([[1.0], [1.0, 2.0]]), "scores must be an array of numbers"),
+        (lambda: PlackettLuce([1.0], temperature="hot"), "temperature must be a number above 0, got 'hot'"),
+        (
+            lambda: PlackettLuce([1.0]).sample("many"),
+            "samples must be a whole number of at least 0, got 'many'",
+        ),
+        (lambda: PlackettLuce([1.0]).sample(1, k=1.5), "k must be a whole number of at least 1, got 1.5"),
+        (lambda: PlackettLuce([1.0]).sample(1, rng="x"), "rng is 'x'; expected a seed of at least 0"),
+        (lambda: PlackettLuce([1.0]).sample(1, rng=-1), "rng is -1; expected a seed"),
+        (lambda: PlackettLuce([1.0]).sample(1, rng=1.5), "rng is 1.5; expected a seed"),
+        (lambda: PlackettLuce([1.0]).exposure(["x"]), r"unknown attention \['x'\]"),
         (lambda: PlackettLuce([1.0]).exposure(tolerance=0), "tolerance"),
         (lambda: PlackettLuce([1.0]).rank_probabilities(tolerance=1e-20), "tolerance"),
         (lambda: PlackettLuce([1.0]).exposure_with_vjp("log2")[1]([1.0, 2.0]), "cotangent"),
@@ -439,5 +452,13 @@ def test_shapes_and_empty_topics():
     ],
 )
 def test_wrong_use_is_refused_with_a_reason(call, message):
-    with pytest.raises(ValueError, match=message):
+    with pytest.raises(UsageError, match=message):
         call()
+
+
+def test_no_seed_draws_other_rankings_every_time():
+    """None is numpy's own word for it; the default is a seed, so that results can be repeated."""
+    pl = PlackettLuce(np.zeros((2, 50)))
+    fresh = [pl.sample(3, rng=None) for _ in range(2)]
+    assert (fresh[0] != fresh[1]).any()
+    np.testing.assert_array_equal(pl.sample(3), pl.sample(3, rng=0))

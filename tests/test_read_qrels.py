@@ -16,7 +16,7 @@ from fairevals.io.streams import Source
 
 
 def grades(qrels):
-    return {(row.topic, row.doc): row.grade for row in qrels.frame().itertuples()}
+    return {(row.topic, row.doc): row.grade for row in qrels.to_frame().itertuples()}
 
 
 def written(folder, data, name="x.qrels"):

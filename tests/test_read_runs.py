@@ -32,7 +32,7 @@ RANKED = {"R1": ["ada-lund", "dona-ruiz", "cy"], "R2": ["ada-lund", "zoë"]}
 
 
 def rankings(run):
-    frame = run.frame()
+    frame = run.to_frame()
     by = ["topic", "sample"] if "sample" in frame else "topic"
     return {key: list(group.doc) for key, group in frame.groupby(by, sort=False)}
 
@@ -66,7 +66,7 @@ def test_spellings_of_trec(tmp_path, data):
     run = read_run(written(tmp_path, data))
     assert rankings(run) == RANKED
     assert run.tag == "mine"
-    assert run.frame().score.tolist() == [3.25, 2.5, 2.5, 0.0, -1e-3]
+    assert run.to_frame().score.tolist() == [3.25, 2.5, 2.5, 0.0, -1e-3]
     assert run.lines == 5
 
 

@@ -28,7 +28,7 @@ GRADES = {("q1", "a"): 1, ("q1", "b"): 0, ("q2", "a"): 2}
 
 
 def rows_of(run):
-    return list(zip(run.frame().topic, run.frame().doc, run.frame().score, strict=True))
+    return list(zip(run.to_frame().topic, run.to_frame().doc, run.to_frame().score, strict=True))
 
 
 ROWS = [("q1", "a", 2.5), ("q1", "b", 1.5), ("q2", "a", 1.0)]
@@ -56,7 +56,7 @@ def test_comments_in_runs_and_qrels(tmp_path, comment, end):
         assert (run.tag, run.lines) == ("mine", 3)
         assert not list(check_run(Source.of(commented, "x"), Rules(style=True)))
     for data in (QRELS, QRELS.replace(b" 0 ", b"\t0  "), b"q1 a L1\nq1 b L0\nq2 a L2\n"):
-        frame = read_qrels(put(tmp_path, comment + comment.join(data.splitlines(keepends=True)))).frame()
+        frame = read_qrels(put(tmp_path, comment + comment.join(data.splitlines(keepends=True)))).to_frame()
         assert {(row.topic, row.doc): row.grade for row in frame.itertuples()} == GRADES
 
 

@@ -8,7 +8,7 @@ from typing import Any, Self
 import numpy as np
 
 from fairevals.collection.groups import Attribute, load_attribute
-from fairevals.collection.inputs import is_frame, load_qrels, rename_columns
+from fairevals.collection.inputs import load_qrels
 from fairevals.collection.qrels import Qrels
 from fairevals.errors import UsageError
 from fairevals.io.task import Task, read_task
@@ -51,8 +51,6 @@ class Collection:
         if name not in self.groups:
             return load_attribute(self.task.attributes[name], self.qrels)
         given = self.groups[name]
-        if is_frame(given):
-            given = rename_columns(given, ("topic", "doc"))
         return (given if isinstance(given, Attribute) else Attribute.of(name, given)).bound(self.qrels)
 
     def shareable(self, *, slices_only: bool = False) -> Self:

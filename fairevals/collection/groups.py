@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
+from fairevals.collection.inputs import is_frame, rename_columns
 from fairevals.collection.qrels import Qrels
 from fairevals.errors import InputError, Place, UsageError, escape, names
 from fairevals.ids import Ids
@@ -29,8 +30,12 @@ from fairevals.typing import Bools, Floats, Ints
 if TYPE_CHECKING:
     import pandas as pd
 
-    Memberships: TypeAlias = pd.DataFrame | Mapping[str, str | Mapping[str, float]] | str | os.PathLike[str]
-    Target: TypeAlias = str | os.PathLike[str] | Sequence[float] | Mapping[str, Sequence[float]]
+    Memberships: TypeAlias = (
+        pd.DataFrame | pd.Series[Any] | Mapping[str, str | Mapping[str, float]] | str | os.PathLike[str]
+    )
+    Target: TypeAlias = (
+        str | os.PathLike[str] | Sequence[float] | Mapping[str, float] | Mapping[str, Sequence[float]]
+    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,7 +66,7 @@ class Attribute:
         name: str,
         memberships: Memberships,
         groups: Sequence[str] | None = None,
-        kind: str = "nominal",
+        kind: str | None = None,
         target: Target = "uniform",
         *,
         unmapped: str = "uniform",
@@ -71,31 +76,58 @@ class Attribute:
     ) -> Attribute:
         """An attribute from Python; the other parameters mean what they mean in a task file.
 
-        `memberships` is a table with columns `[topic,] doc, group [, weight]`, a dict {doc: group} or
-        {doc: {group: weight}}, or the path of a memberships file. Without `groups`, the groups are those that
-        occur, sorted by name; ordinal ones and those of an NTCIR file must be given, in their order.
+        Args:
+            name: as in `attr='NAME'` of a measure.
+            memberships: a dict {doc: group} or {doc: {group: weight}}, a DataFrame with columns
+                `[topic,] doc, group [, weight]`, a Series of groups whose index has the documents (or topics and
+                documents), or the path of a memberships file. A missing group (None, NaN) is unknown: `unmapped`
+                says what such a document counts as.
+            groups: the groups in their order. Without them, the categories of a Categorical; else the groups of
+                a target {group: share}; else those that occur, sorted by name. Ordinal groups need one of the
+                first three, and so do those of an NTCIR file.
+            kind: "nominal" or "ordinal"; by default nominal, except for an ordered Categorical.
+            target: "uniform", "relevant", one share for each group in their order, {group: share}, a file, or
+                {topic: shares}.
 
         >>> faculty = Attribute.of("FACULTY", {"a": {"law": 1, "arts": 3}, "b": "law"})
         >>> faculty.spec.groups, faculty.columns.weights.tolist()
         (('arts', 'law'), [[0.75, 0.25], [0.0, 1.0]])
+        >>> Attribute.of("SEX", {"a": "m"}, target={"m": 0.7, "f": 0.3}).spec.groups
+        ('m', 'f')
         """
-        if groups is None and kind == "ordinal":
-            raise UsageError(f"attribute {escape(name)}: ordinal groups need groups=[…], in their order")
         header: list[str] = []
         rows: list[Row] = []
         path = None
         if isinstance(memberships, (str, os.PathLike)):
             path = Path(memberships)
         else:
-            header, rows = rows_of(memberships, name)
+            table = _table_of(memberships, name)
+            dtype: Any = getattr(getattr(table, "group", None), "dtype", None)
+            if hasattr(dtype, "categories"):
+                groups = dtype.categories if groups is None else groups
+                kind = kind or ("ordinal" if dtype.ordered else None)
+            header, rows = rows_of(table, name)
+        kind = kind or "nominal"
+        shares = _target_of(target, name)
+        if groups is None and isinstance(shares, Mapping) and float in map(type, shares.values()):
+            groups = list(shares)
+        if groups is None and kind == "ordinal":
+            raise UsageError(f"attribute {escape(name)}: ordinal groups need groups=[…], in their order")
         if groups is None:
             groups = group_names(path) if path else sorted({row[header.index("group")] for _, row in rows})
+        for key, value, fits, expected in (
+            ("groups", groups, not isinstance(groups, str), "a list of names"),
+            ("topics", topics, not isinstance(topics, str), "a list of names or globs, such as ['R*']"),
+            ("weight", weight, isinstance(weight, (int, float)), "a number of at least 0"),
+        ):
+            if not fits:
+                raise _wrong(name, key, value, expected)
         spec = AttributeSpec(
             name=name,
-            groups=tuple(groups),
+            groups=tuple(map(str, groups)),
             kind=kind,
             memberships=path,
-            target=_target_of(target),
+            target=shares,
             unmapped=unmapped,
             divergence=divergence or ("RNOD" if kind == "ordinal" else "JSD"),
             topics=tuple(topics),
@@ -103,7 +135,7 @@ class Attribute:
             place=Place(name),
         )
         for key, value, expected in spec.problems():
-            raise UsageError(f"attribute {escape(name)}: {key}={escape(repr(value))}; expected {expected}")
+            raise _wrong(name, key, value, expected)
         return cls(spec, collect(name, header, rows, spec.groups) if path is None else read_memberships(spec))
 
     def bound(self, qrels: Qrels) -> Attribute:
@@ -190,16 +222,40 @@ class Attribute:
         return mean
 
 
-def _target_of(target: Target) -> Any:
+def _table_of(memberships: Any, name: str) -> Any:
+    """Memberships from Python as a dict or a table, without the documents whose group is missing (None or NaN)."""
+    if isinstance(memberships, Mapping):
+        return {doc: group for doc, group in memberships.items() if group is not None and group == group}
+    if is_frame(memberships):
+        table = rename_columns(memberships, ("topic", "doc"))
+        return table.dropna(subset=["group"]) if "group" in table.columns else table
+    levels = getattr(getattr(memberships, "index", None), "nlevels", 0)
+    if not 1 <= levels <= 2:
+        expected = "a dict {doc: group}, a DataFrame, a Series of groups by document, or a path"
+        raise _wrong(name, "memberships", memberships, expected)
+    return memberships.dropna().rename("group").rename_axis(["topic", "doc"][-levels:]).reset_index()
+
+
+def _target_of(target: Any, name: str) -> Any:
     """A target given from Python as an `AttributeSpec` holds it."""
-    if isinstance(target, Mapping):
-        return {
-            str(key): float(row) if isinstance(row, (int, float)) else tuple(map(float, row))
-            for key, row in target.items()
-        }
     if isinstance(target, (str, os.PathLike)):
         return target if target in ("uniform", "relevant") else Path(target)
-    return tuple(map(float, target))
+    if hasattr(target, "to_dict"):  # a Series
+        target = target.to_dict()
+    try:
+        if not isinstance(target, Mapping):
+            return tuple(map(float, target))
+        return {
+            str(key): tuple(map(float, row)) if isinstance(row, Iterable) else float(row)
+            for key, row in target.items()
+        }
+    except (TypeError, ValueError):
+        expected = "'uniform', 'relevant', shares, {group: share}, {topic: shares} or a file"
+        raise _wrong(name, "target", target, expected) from None
+
+
+def _wrong(name: str, key: str, value: Any, expected: str) -> UsageError:
+    return UsageError(f"attribute {escape(name)}: {key}={escape(repr(value))}; expected {expected}")
 
 
 def load_attribute(spec: AttributeSpec, qrels: Qrels) -> Attribute:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from fairevals.collection.qrels import Qrels, read_qrels
 from fairevals.collection.run import Run
-from fairevals.errors import UsageError
+from fairevals.errors import UsageError, escape
 from fairevals.io.dataset import Part, read_part
 from fairevals.io.qrels import qrels_from_frame
 from fairevals.io.runs import BY_SCORE, RunOptions, read_run_columns, run_from_frame
@@ -61,6 +61,10 @@ def _tabled(source: Any, value: str) -> Any:
     if _is_ranx(source):
         source = source.to_dict()
     if isinstance(source, Mapping):
+        for topic, docs in source.items():
+            if not isinstance(docs, Mapping):
+                found = f"{escape(repr(docs))} for topic {escape(str(topic))!r}"
+                raise UsageError(f"{found}; expected a dict {{doc: {value}}} for each topic")
         rows = [(topic, doc, number) for topic, docs in source.items() for doc, number in docs.items()]
     elif isinstance(source, Iterable):
         items = list(source)
@@ -125,7 +129,7 @@ def load_run(source: Any, options: RunOptions = BY_SCORE) -> Run:
         return Run.open(source, options)
     if isinstance(source, Source):
         return Run.of(read_run_columns(source, options))
-    frame = _frame(source, "score", "a run", "score")
+    frame = frame_of(source, "score", "a run", "score")
     tag = name or str(frame.attrs.get("tag", "run"))
     lines = range(1, len(frame) + 1)
     return Run.of(run_from_frame(frame, tag, lines, tag, options))
@@ -139,10 +143,13 @@ def load_qrels(source: Any) -> Qrels:
         return read_qrels(source)
     if isinstance(source, (list, tuple)) and source and isinstance(source[0], (str, os.PathLike)):
         return read_qrels(*source)
-    return Qrels.of(qrels_from_frame(_frame(source, "grade", "qrels", "relevance"), "qrels"))
+    frame = frame_of(source, "grade", "qrels", "relevance")
+    if not len(frame):
+        raise UsageError("the qrels have no judgement; expected at least one, such as {'topic': {'doc': 1}}")
+    return Qrels.of(qrels_from_frame(frame, "qrels"))
 
 
-def _frame(source: Any, value: str, what: str, theirs: str) -> pd.DataFrame:
+def frame_of(source: Any, value: str, what: str, theirs: str) -> pd.DataFrame:
     """Anything but a path as a DataFrame with this package's names; what cannot be one is a `UsageError`."""
     frame = _tabled(source, value)
     if not is_frame(frame):

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from fairevals.errors import UsageError
 from fairevals.ids import Ids, Index
 from fairevals.io.qrels import QrelsColumns, read_qrels_columns
 from fairevals.io.streams import Source
@@ -45,6 +46,38 @@ class Qrels:
     topic_of: Ints
     docs: Ids
     grades: Floats
+
+    @classmethod
+    def from_file(cls, *paths: str | os.PathLike[str]) -> Qrels:
+        """Read one or several qrels files, TREC's or NTCIR's form, compressed or not, and join them.
+
+        A line that cannot be read, or a document judged twice with different grades, raises `InputError` with file
+        and line.
+        """
+        if not paths:
+            raise UsageError("there is no qrels file to read; expected at least one path")
+        return cls.of(read_qrels_columns(*map(Source.of, paths)))
+
+    @classmethod
+    def from_frame(cls, frame: pd.DataFrame) -> Qrels:
+        """Qrels from a table with columns topic, doc, grade, or as ir-measures and PyTerrier call them.
+
+        >>> import pandas as pd
+        >>> Qrels.from_frame(pd.DataFrame({"qid": ["q", "q"], "docno": ["a", "b"], "label": [1, 0]}))
+        <Qrels 'qrels': 1 topics, 2 judgements>
+        """
+        from fairevals.collection.inputs import load_qrels
+
+        return load_qrels(frame)
+
+    @classmethod
+    def from_dict(cls, grades: Mapping[str, Mapping[str, float]]) -> Qrels:
+        """Qrels from {topic: {doc: grade}}.
+
+        >>> Qrels.from_dict({"q": {"a": 2, "b": 0}}).max_grade
+        2.0
+        """
+        return cls.from_frame(grades)  # type: ignore[arg-type] # it takes either
 
     @classmethod
     def of(cls, columns: QrelsColumns) -> Qrels:
@@ -104,7 +137,7 @@ class Qrels:
     def __repr__(self) -> str:
         return f"<Qrels {self.source!r}: {len(self.topics)} topics, {len(self)} judgements>"
 
-    def frame(self) -> pd.DataFrame:
+    def to_frame(self) -> pd.DataFrame:
         """A table with columns topic, doc, grade."""
         import pandas as pd
 
@@ -112,10 +145,5 @@ class Qrels:
         return pd.DataFrame({"topic": topics, "doc": self.docs.texts(), "grade": self.grades})
 
 
-def read_qrels(*paths: str | os.PathLike[str]) -> Qrels:
-    """Read one or several qrels files, TREC's or NTCIR's form, compressed or not, and join them.
-
-    A line that cannot be read, or a document judged twice with different grades, raises `InputError` with file
-    and line.
-    """
-    return Qrels.of(read_qrels_columns(*map(Source.of, paths)))
+read_qrels = Qrels.from_file
+"""The same as `Qrels.from_file`."""

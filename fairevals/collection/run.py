@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from fairevals.errors import UsageError, escape
 from fairevals.ids import Ids
 from fairevals.io.dataset import is_dataset, read_dataset
 from fairevals.io.runs import BY_SCORE, RunColumns, RunOptions, read_run_columns, score_order
@@ -54,6 +56,53 @@ class Run:
     lines: int
     order: str = "score"
     """What ranks its documents: "score", or the order of lines ("file")."""
+
+    @classmethod
+    def from_file(
+        cls,
+        path: str | os.PathLike[str],
+        *,
+        order: str = "score",
+        samples: bool = False,
+        depth: int | None = None,
+    ) -> Run:
+        """Read a run: a file of any of the known forms, a folder of parquet files, or `-` for standard input.
+
+        `order="file"` ranks by the order of lines (NTCIR); `samples=True` reads the second column as a sample id;
+        `depth` keeps only so many documents per ranking (and those that tie with the last).
+
+        A document twice in a topic, a score that is not a finite number, a wrong number of columns or a byte that is
+        not UTF-8 raises `InputError` with file and line.
+        """
+        return cls.open(path, RunOptions(order, samples, depth))
+
+    @classmethod
+    def from_frame(cls, frame: pd.DataFrame, tag: str = "run", *, order: str = "score") -> Run:
+        """A run from a table with columns topic, doc, score[, sample], or as ir-measures and PyTerrier call them.
+
+        >>> import pandas as pd
+        >>> Run.from_frame(pd.DataFrame({"qid": ["q", "q"], "docno": ["a", "b"], "score": [1.0, 2.0]}), "mine")
+        <Run 'mine': 1 topics, 2 documents>
+        """
+        return cls._from(frame, tag, order)
+
+    @classmethod
+    def from_dict(cls, scores: Mapping[str, Mapping[str, float]], tag: str = "run") -> Run:
+        """A run from {topic: {doc: score}}.
+
+        >>> Run.from_dict({"q": {"a": 1.0, "b": 2.0}}).to_frame().doc.tolist()
+        ['b', 'a']
+        """
+        return cls._from(scores, tag, "score")
+
+    @classmethod
+    def _from(cls, source: Any, tag: str, order: str) -> Run:
+        from fairevals.collection.inputs import Named, frame_of, load_run
+
+        frame = frame_of(source, "score", "a run", "score")
+        if not len(frame):
+            raise UsageError(f"the run {escape(tag)!r} has no documents")
+        return load_run(Named(tag, frame), RunOptions(order, "sample" in frame.columns))
 
     @classmethod
     def of(cls, columns: RunColumns) -> Run:
@@ -121,7 +170,7 @@ class Run:
     def __repr__(self) -> str:
         return f"<Run {self.tag!r}: {len(self.topics)} topics, {len(self)} documents>"
 
-    def frame(self) -> pd.DataFrame:
+    def to_frame(self) -> pd.DataFrame:
         """A table with columns topic, [sample,] doc, rank, score, best first."""
         import pandas as pd
 
@@ -138,15 +187,5 @@ class Run:
         return pd.DataFrame(names)
 
 
-def read_run(
-    path: str | os.PathLike[str], *, order: str = "score", samples: bool = False, depth: int | None = None
-) -> Run:
-    """Read a run: a file of any of the known forms, a folder of parquet files, or `-` for standard input.
-
-    `order="file"` ranks by the order of lines (NTCIR); `samples=True` reads the second column as a sample id;
-    `depth` keeps only so many documents per ranking (and those that tie with the last).
-
-    A document twice in a topic, a score that is not a finite number, a wrong number of columns or a byte that is
-    not UTF-8 raises `InputError` with file and line.
-    """
-    return Run.open(path, RunOptions(order, samples, depth))
+read_run = Run.from_file
+"""The same as `Run.from_file`."""

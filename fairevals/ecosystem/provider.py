@@ -1,22 +1,27 @@
-"""This package's measures in ir-measures: names that it parses, and a provider that computes them."""
+"""This package's measures in ir-measures: names that it parses, and a provider that computes them.
+
+`import fairevals` imports this module, so it loads nothing but ir-measures; numpy and the rest of this package are
+loaded when a measure is given parameters or computed.
+"""
 
 # ir-measures declares itself typed, but only half of it is.
 # mypy: disallow-untyped-calls=False
 
-from collections.abc import Iterable, Iterator
-from dataclasses import MISSING
+from __future__ import annotations
+
+from collections.abc import Iterable
 from math import fsum, isnan
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import ir_measures
 from ir_measures.measures import base as their_measures
 from ir_measures.providers import base as their_providers
 
-from fairevals.collection.inputs import Named
-from fairevals.ecosystem.context import TaskContext, current_context
-from fairevals.errors import UsageError, escape
-from fairevals.evaluation import Plan, score
-from fairevals.measures import INDEX, Measure, measure_class
+from fairevals.measures.index import INDEX, measure_class
+
+if TYPE_CHECKING:
+    from fairevals.ecosystem.evaluator import NativeEvaluator
+    from fairevals.measures import Measure
 
 PROVIDER_NAME = "fairevals"
 
@@ -51,19 +56,43 @@ def native_measure(theirs: Any) -> Measure:
 class NativeMeasure(their_measures.Measure):
     """A measure of this package as one of ir-measures; `_declare` makes a subclass for each."""
 
-    __name__ = PROVIDER_NAME
-
     def __init__(self, **params: Any) -> None:
         for name in params:
             if name not in self.SUPPORTED_PARAMS:
+                from fairevals.errors import UsageError, escape
+
                 takes = ", ".join(self.SUPPORTED_PARAMS)
                 raise UsageError(f"{self.NAME} has no parameter {escape(name)!r} (it takes {takes})")
         super().__init__(**params)
 
     @property
+    def _native(self) -> type[Measure]:
+        return measure_class(str(self.NAME))
+
+    @property
+    def SUPPORTED_PARAMS(self) -> dict[str, their_measures.ParamInfo]:  # type: ignore[override] # noqa: N802
+        """The parameters that the measure declares, and the cutoff."""
+        info = their_measures.ParamInfo
+        cutoff = info(dtype=int, required=False, desc="ranking cutoff threshold")
+        declared = self._native.parameters()
+        # A required one has the default None; the measure itself says so if it is not given.
+        params = {f.name: info(default=f.default, desc=f.metadata["meaning"]) for f in declared}
+        return {"cutoff": cutoff, **params}
+
+    @property
+    def SHORT_DESC(self) -> str:  # noqa: N802
+        """The formula, and which values are better."""
+        return f"{self._native.formula} ({self.direction} is better)"
+
+    @property
+    def DEFAULT(self) -> float:  # type: ignore[override] # noqa: N802
+        """The value on a topic that a run leaves out."""
+        return self._native.missing
+
+    @property
     def direction(self) -> str:
         """Which values are better: "higher", "lower", or a target."""
-        return str(measure_class(str(self.NAME)).direction)
+        return str(self._native.direction)
 
     def validate_params(self) -> None:
         if not self.validated:
@@ -74,6 +103,8 @@ class NativeMeasure(their_measures.Measure):
         return MeanOfDefined()  # a 0 for an undefined topic would read as perfect for many measures
 
     def __repr__(self) -> str:
+        from fairevals.errors import UsageError
+
         try:
             return str(native_measure(self))
         except UsageError:  # such as GF, which needs an attribute before it can be computed
@@ -81,76 +112,10 @@ class NativeMeasure(their_measures.Measure):
 
 
 def _declare(name: str) -> NativeMeasure:
-    """The ir-measures form of one of this package's measures, from its declaration."""
-    cls = measure_class(name)
-    info = their_measures.ParamInfo
-    params = {"cutoff": info(dtype=int, required=False, desc="ranking cutoff threshold")}
-    for f in cls.parameters():
-        default = None if f.default is MISSING else f.default
-        params[f.name] = info(required=False, default=default, desc=f.metadata["meaning"])
-    members = {
-        "__name__": name,
-        "__doc__": cls.__doc__,
-        "NAME": name,
-        "PRETTY_NAME": name,
-        "SHORT_DESC": f"{cls.formula} ({cls.direction} is better)",
-        "SUPPORTED_PARAMS": params,
-        "DEFAULT": cls.missing,
-    }
+    """The ir-measures form of one of this package's measures."""
+    members = {"__name__": name, "NAME": name, "PRETTY_NAME": name, "__doc__": NativeMeasure.SHORT_DESC}
     measure: NativeMeasure = type(f"_{name}", (NativeMeasure,), members)()
     return measure
-
-
-class NativeEvaluator(their_providers.Evaluator):
-    """Scores runs with the given measures and qrels, and the attributes of the task in force."""
-
-    def __init__(self, measures: Iterable[Any], qrels: Any) -> None:
-        context = current_context.get() or TaskContext()
-        collection = context.collection(_columns(qrels, "relevance"))
-        # Two spellings may be one measure, such as GFR and GFR(util='ERR').
-        self._natives = {theirs: native_measure(theirs) for theirs in measures}
-        super().__init__(list(self._natives), set(collection.qrels.topics))
-        for measure in self._natives.values():
-            if current_context.get() is None and measure.attributes != "none":
-                raise UsageError(
-                    f"{measure} needs groups: compute it inside `with fairevals.task('task.toml'):`, "
-                    "or with fairevals.task(groups={'ATTRIBUTE': …})"
-                )
-        self._plan = Plan.of(collection, self._natives.values()) if collection.qrels.topics else None
-        names = self._plan.requirements.attributes if self._plan else ()
-        self._collection = collection.with_attributes(names)
-        context.loaded.update(self._collection.attributes)
-
-    def calc_aggregate(self, run: Any) -> dict[Any, float]:
-        means: dict[Any, float] = self.calc(run).aggregated
-        return means
-
-    def calc(self, run: Any) -> Any:
-        """The value on every topic, and the means over the topics on which a measure is defined."""
-        means = {measure: MeanOfDefined() for measure in self._natives}
-        metrics = list(self.iter_calc(run))
-        for metric in metrics:
-            means[metric.measure].add(metric.value)
-        return ir_measures.CalcResults({measure: mean.result() for measure, mean in means.items()}, metrics)
-
-    def _iter_calc(self, run: Any) -> Iterator[Any]:
-        """A value for every judged topic; NaN where the measure is undefined."""
-        if self._plan is None:
-            return
-        scores = score([Named("run", _columns(run, "score"))], self._collection, self._plan)
-        row = {str(measure): m for m, measure in enumerate(self._plan.measures)}
-        for theirs, native in self._natives.items():
-            values = scores.values[0, row[str(native)]].tolist()
-            for topic, value in zip(scores.topics, values, strict=True):
-                yield ir_measures.Metric(query_id=topic, measure=theirs, value=value)
-
-
-def _columns(data: Any, value: str) -> Any:
-    """A table reduced to the columns that ir-measures reads, so that no other column is mistaken for one."""
-    wanted = ["query_id", "doc_id", value]
-    if not hasattr(data, "itertuples") or any(name not in data.columns for name in wanted):
-        return data
-    return data[[*wanted, *(name for name in ("sample",) if name in data.columns)]]
 
 
 class NativeProvider(their_providers.Provider):
@@ -168,6 +133,8 @@ class NativeProvider(their_providers.Provider):
         return set(measure.params) <= {"cutoff", *(f.name for f in measure_class(measure.NAME).parameters())}
 
     def _evaluator(self, measures: Iterable[Any], qrels: Any) -> NativeEvaluator:
+        from fairevals.ecosystem.evaluator import NativeEvaluator
+
         return NativeEvaluator(measures, qrels)
 
 
@@ -189,6 +156,3 @@ def register() -> None:
     their_providers.register(by_name)
     setattr(ir_measures, PROVIDER_NAME, by_name)
     ir_measures.DefaultPipeline.providers.append(NativeProvider(ours.values()))
-
-
-register()

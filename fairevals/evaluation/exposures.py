@@ -73,10 +73,7 @@ class ExposureQuery:
     @cached_property
     def model(self) -> Attention:
         """The attention model; a wrong name is a `UsageError`."""
-        try:
-            return parse_attention(self.attention)
-        except ValueError as error:
-            raise UsageError(str(error)) from None
+        return parse_attention(self.attention)
 
 
 def _open(

@@ -14,7 +14,7 @@ from fairevals.collection.run import Run
 from fairevals.errors import InputError, Place, UsageError, escape, unknown
 from fairevals.io.runs import RunOptions
 from fairevals.io.task import PolicySpec
-from fairevals.measures import CompositeMeasure, ExposureMeasure, LinearMeasure, Measure, parse_measure
+from fairevals.measures import CompositeMeasure, ExposureMeasure, LinearMeasure, Measure, parse_measures
 from fairevals.measures.shares import Unjudged
 from fairevals.policy.diagnosis import diagnose_policy
 from fairevals.policy.policies import OneRanking, PlackettLuceRun, Policy, SampledRankings
@@ -33,16 +33,12 @@ class Plan:
     requirements: Requirements
 
     @classmethod
-    def of(
-        cls, collection: Collection, measures: Iterable[Any] | None = None, policy: PolicySpec | None = None
-    ) -> Self:
+    def of(cls, collection: Collection, measures: Any = None, policy: PolicySpec | None = None) -> Self:
         """Resolve names, cutoffs and attributes; a measure that the task cannot serve is a `UsageError`."""
         task = collection.task
         policy = policy or task.policy
-        parsed = [parse_measure(m).with_cutoff(task.cutoff) for m in (measures or task.measures)]
-        unique = tuple({str(m): m for m in parsed}.values())
-        if not unique:
-            raise UsageError("there is no measure to compute")
+        given = parse_measures(task.measures if measures is None else measures)
+        unique = tuple({str(m): m for m in (measure.with_cutoff(task.cutoff) for measure in given)}.values())
         parts = [part for measure in unique for part in parts_of(measure)]
         depths = [part.depth for part in parts if part.depth is not None]
         depth = None if policy.kind == "pl" or len(depths) < len(parts) else max(depths)

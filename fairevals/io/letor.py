@@ -76,6 +76,8 @@ def read_letor(what: str | os.PathLike[str] | bytes, dtype: type[np.floating] = 
                 parts[-1][row, column] = value
             if not np.isfinite(parts[-1]).all():
                 raise ValueError
+        except InputError:
+            raise
         except ValueError:
             line_format.raise_problem(source)
     if not rows:

@@ -11,13 +11,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from fairevals.errors import InputError, Place, escape
+from fairevals.errors import InputError, Place, escape, unknown
 from fairevals.ids import Ids, keys, numbered
 from fairevals.io.check import Rules, raise_first, run_format
 from fairevals.io.decimals import parse_decimals
 from fairevals.io.lines import joined
 from fairevals.io.streams import Source
 from fairevals.io.tables import check_columns, has_header, identifiers, read_frame, texts
+from fairevals.io.task import ORDERS
 from fairevals.typing import Floats, Ints, Words
 
 if TYPE_CHECKING:
@@ -37,6 +38,10 @@ class RunOptions:
     with a cutoff need. Every line is read and checked all the same."""
     trailing: bool = False
     """Whether text after the tag of a TREC run is ignored, as trec_eval does; it is an error otherwise."""
+
+    def __post_init__(self) -> None:
+        if self.order not in ORDERS:
+            raise unknown("order", self.order, ORDERS)
 
 
 BY_SCORE = RunOptions()

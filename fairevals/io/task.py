@@ -1,18 +1,20 @@
 """The task file: TOML that names the qrels, the runs, the attributes and the conventions of a task."""
 
+import json
 import os
 import re
 import sys
 import tomllib
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import MISSING as NO_DEFAULT
+from dataclasses import dataclass, field, fields, is_dataclass, replace
 from fnmatch import fnmatchcase
 from functools import partial
 from pathlib import Path
-from typing import Any, Self, TypeGuard
+from typing import TYPE_CHECKING, Any, Self, TypeGuard
 
-from fairevals.errors import InputError, Place, UsageError, escape, names, unknown
-from fairevals.io.streams import Source
+from fairevals.errors import FairevalsError, InputError, Place, UsageError, escape, names, unknown
+from fairevals.io.streams import Source, written_bytes
 from fairevals.io.tables import table
 
 KINDS = ("nominal", "ordinal")
@@ -26,6 +28,10 @@ LARGEST = 1e15
 """The largest number in a task: whole numbers up to it are exact, and nothing overflows."""
 MAX_KEY_PARTS = 100
 DIVERGENCE_NAMES = ("JSD", "NMD", "RNOD", "RSNOD", "NVD", "RNSS")
+
+
+def _is_number(value: Any, kind: Any = (int, float)) -> bool:
+    return isinstance(value, kind) and not isinstance(value, bool)
 
 
 @dataclass(frozen=True)
@@ -79,12 +85,12 @@ class PolicySpec:
     def __post_init__(self) -> None:
         if self.kind not in POLICIES:
             raise unknown("policy", self.kind, POLICIES)
-        if self.samples < 2:
-            raise UsageError(f"samples is {self.samples}; expected at least 2, for a standard error")
-        if not 0 < self.temperature < float("inf"):
-            raise UsageError(f"temperature is {self.temperature}; expected a number above 0")
-        if self.seed < 0:
-            raise UsageError(f"seed is {self.seed}; expected at least 0")
+        if not _is_number(self.samples, int) or self.samples < 2:
+            raise UsageError(f"samples is {self.samples!r}; expected at least 2, for a standard error")
+        if not _is_number(self.temperature) or not 0 < self.temperature < float("inf"):
+            raise UsageError(f"temperature is {self.temperature!r}; expected a number above 0")
+        if not _is_number(self.seed, int) or self.seed < 0:
+            raise UsageError(f"seed is {self.seed!r}; expected a whole number of at least 0")
 
     def updated(self, **given: Any) -> Self:
         """The same with the values that are given, that is, not None."""
@@ -104,7 +110,29 @@ class RunInfo:
 
 @dataclass(frozen=True)
 class Task:
-    """Everything that scoring needs to know besides the runs."""
+    """Everything that scoring needs to know besides the runs: what a task file says, or the same from Python.
+
+    Values are given as in a task file. Paths are relative to the working directory. `qrels` and `measures` take one
+    or several; a measure is its name, an object such as `fairevals.nDCG @ 10`, or {"measure": …, "label": …}.
+    `attributes` is {name: {"groups": […], "memberships": …, …}}, `runs` the path of a runs table, `policy` the name of
+    a policy, a dict or a `PolicySpec`. Wrong values raise a `UsageError` that says what was expected.
+
+    >>> sex = {"groups": ["f", "m"], "memberships": "sex.csv", "target": {"f": 0.3, "m": 0.7}}
+    >>> task = Task(qrels="my.qrels", measures=["nDCG@10", "GFR@20"], attributes={"SEX": sex}, policy="pl")
+    >>> print(task.to_toml())
+    qrels = "my.qrels"
+    measures = ["nDCG@10", "GFR@20"]
+    <BLANKLINE>
+    [attributes.SEX]
+    groups = ["f", "m"]
+    memberships = "sex.csv"
+    target = {f = 0.3, m = 0.7}
+    divergence = "JSD"
+    <BLANKLINE>
+    [policy]
+    kind = "pl"
+    <BLANKLINE>
+    """
 
     name: str = ""
     qrels: tuple[Path, ...] = ()
@@ -127,9 +155,80 @@ class Task:
     """How many documents a topic may have without an error in `validate`."""
     attributes: Mapping[str, AttributeSpec] = field(default_factory=dict)
     policy: PolicySpec = PolicySpec()
-    path: Path | None = None
-    files: tuple[Path, ...] = ()
-    """Every file that it names, with those of the runs table."""
+    path: Path | None = field(default=None, compare=False)
+    """The task file."""
+    runs_table: Path | None = field(default=None, compare=False)
+    """The table that `runs` was read from."""
+
+    # What the constructor takes is wider than what it stores.
+    if TYPE_CHECKING:
+
+        def __init__(
+            self,
+            name: str = ...,
+            qrels: Any = ...,
+            max_grade: float | None = ...,
+            order: str = ...,
+            cutoff: int | None = ...,
+            measures: Any = ...,
+            labels: Mapping[str, str] = ...,
+            utility_weight: float = ...,
+            candidates: str = ...,
+            conventions: str = ...,
+            missing: str = ...,
+            runs: Any = ...,
+            max_documents: int = ...,
+            attributes: Mapping[str, Any] = ...,
+            policy: Any = ...,
+            path: Path | None = ...,
+            runs_table: Path | None = ...,
+        ) -> None: ...
+
+    def __post_init__(self) -> None:
+        checker = _Checker()
+        given = {f.name: getattr(self, f.name) for f in fields(self) if f.compare}
+        if isinstance(given["runs"], (str, os.PathLike)):
+            object.__setattr__(self, "runs_table", Path(given["runs"]))
+        # Of the qrels at hand, the largest grade may be any number.
+        grade = _check(
+            "a number above 0", lambda value: _is_number(value) and 0 < value <= sys.float_info.max
+        )
+        checks = {**checker.checks(), "max_grade": _optional(grade), "labels": _labels}
+        values = checker.section(given, (), {name: checks[name] for name in given})
+        values["labels"] |= {measure: label for measure, label in values["measures"] if label}
+        values["measures"] = tuple(measure for measure, _ in values["measures"])
+        for name, value in values.items():
+            object.__setattr__(self, name, value)
+
+    @classmethod
+    def from_file(cls, path: str | os.PathLike[str]) -> Self:
+        """Read a task file; paths in it are relative to it. Errors have the file and line."""
+        return cls(**_read(path))
+
+    def to_toml(self, folder: str | os.PathLike[str] = ".") -> str:
+        """The task as the text of a task file in the given folder, to which its paths are made relative.
+
+        Values at their default are left out. `Task.from_file` reads back an equal task.
+        """
+        return _Writer(Path(folder)).task(self)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write a task file."""
+        content = self.to_toml(Path(path).parent).encode()
+        with written_bytes(Path(path)) as file:
+            file.write(content)
+
+    @property
+    def files(self) -> tuple[Path, ...]:
+        """Every file that it names, with those of the runs table."""
+        specs = self.attributes.values()
+        named = [
+            *self.qrels,
+            self.runs_table,
+            *(spec.memberships for spec in specs),
+            *(spec.target for spec in specs),
+        ]
+        return (*(path for path in named if isinstance(path, Path)), *(Path(row.file) for row in self.runs))
 
 
 def run_info(task: Task, path: str | os.PathLike[str]) -> RunInfo | None:
@@ -187,8 +286,8 @@ def _check(expected: str, fits: Callable[[Any], bool], convert: Check = lambda v
     return check
 
 
-def _is_number(value: Any, kind: Any = (int, float)) -> bool:
-    return isinstance(value, kind) and not isinstance(value, bool)
+def _optional(check: Check) -> Check:
+    return lambda value: None if value is None else check(value)
 
 
 def _number(low: float, *, whole: bool = False) -> Check:
@@ -204,16 +303,21 @@ def _choice(choices: tuple[str, ...]) -> Check:
 _text = _check("a text", lambda value: isinstance(value, str))
 _texts = _check(
     'a list of texts, such as ["R*"]',
-    lambda value: isinstance(value, list) and all(isinstance(item, str) for item in value),
+    lambda value: isinstance(value, (list, tuple)) and all(isinstance(item, str) for item in value),
     tuple,
 )
 _numbers = _check(
     "a list of finite numbers",
     lambda value: (
-        isinstance(value, list)
+        isinstance(value, (list, tuple))
         and all(_is_number(item) and abs(item) <= sys.float_info.max for item in value)
     ),
     lambda value: tuple(map(float, value)),
+)
+_labels = _check(
+    "a label for each measure, such as {'ERR@20': 'ERR'}",
+    lambda value: isinstance(value, Mapping) and all(isinstance(item, str) for item in value.values()),
+    lambda value: {str(measure): label for measure, label in value.items()},
 )
 _temperature = _check(
     f"a number above 0 and at most {LARGEST:g}",
@@ -222,8 +326,21 @@ _temperature = _check(
 )
 
 
-def _is_name(value: Any) -> TypeGuard[str]:
-    return isinstance(value, str) and value != "" and "\0" not in value
+def _is_name(value: Any) -> TypeGuard[str | os.PathLike[str]]:
+    return isinstance(value, (str, os.PathLike)) and str(value) != "" and "\0" not in str(value)
+
+
+def _named_measures(value: Any) -> Any:
+    """Measures from Python, of which those that are objects become their names."""
+
+    def name(item: Any) -> Any:
+        if isinstance(item, Mapping) and "measure" in item:
+            return {**item, "measure": name(item["measure"])}
+        # This package's measures, their classes, and those of ir-measures, none of which are known here.
+        return str(item) if hasattr(item, "with_cutoff") or hasattr(item, "SUPPORTED_PARAMS") else item
+
+    alone = isinstance(value, (str, type, Mapping)) or not isinstance(value, Iterable)
+    return [name(item) for item in ([value] if alone else value)]
 
 
 def _labelled(value: Any) -> list[tuple[str, str]]:
@@ -241,12 +358,134 @@ def _labelled(value: Any) -> list[tuple[str, str]]:
     return pairs
 
 
-class _Reader:
-    """Takes values out of the parsed file; errors have the file and line."""
+class _Checker:
+    """Checks the values of a task from Python; errors name the key."""
+
+    folder = Path()
+    place = Place("Task")
+
+    def error(self, keys: tuple[str, ...], found: str, expected: str) -> FairevalsError:
+        """The error for a key."""
+        return UsageError(f"Task: {found}; expected {expected}")
+
+    def wrong(self, keys: tuple[str, ...], value: Any, expected: str) -> FairevalsError:
+        """The error for a key's value."""
+        try:
+            shown = repr(value)
+        except (RecursionError, ValueError):  # deeply nested tables; a whole number of thousands of digits
+            shown = f"a {type(value).__name__}"
+        return self.error(keys, f"{'.'.join(map(escape, keys))} = {escape(shown)}", expected)
+
+    def section(self, parent: Any, at: tuple[str, ...], checks: Mapping[str, Check]) -> dict[str, Any]:
+        """The values of a table, each checked; `checks` has all keys that are known."""
+        if not isinstance(parent, Mapping):
+            raise self.wrong(at, parent, f"a table, [{'.'.join(at)}]")
+        values = {}
+        for key, value in parent.items():
+            if key not in checks:
+                found = f"the unknown key {escape(str(key))!r}"
+                raise self.error((*at, str(key)), found, f"one of {', '.join(checks)}")
+            try:
+                values[key] = checks[key](value)
+            except FairevalsError:
+                raise
+            except ValueError as error:
+                raise self.wrong((*at, key), value, str(error)) from None
+        return values
+
+    def checks(self) -> dict[str, Check]:
+        """The check of each key."""
+        return {
+            "name": _text,
+            "qrels": self.paths,
+            "runs": self.runs,
+            "max_grade": _number(1),
+            "order": _choice(ORDERS),
+            "cutoff": _optional(_number(1, whole=True)),
+            "measures": lambda value: _labelled(_named_measures(value)),
+            "utility_weight": _number(0),
+            "max_documents": _number(1, whole=True),
+            "candidates": _choice(CANDIDATES),
+            "conventions": _choice(CONVENTIONS),
+            "missing": _choice(MISSING),
+            "attributes": self.attributes,
+            "policy": self.policy,
+        }
+
+    def path(self, value: Any) -> Path:
+        if not _is_name(value):
+            raise ValueError("the name of a file")
+        return self.folder / value
+
+    def paths(self, value: Any) -> tuple[Path, ...]:
+        return tuple(map(self.path, value)) if isinstance(value, (list, tuple)) else (self.path(value),)
+
+    def runs(self, value: Any) -> tuple[RunInfo, ...]:
+        if isinstance(value, tuple) and all(isinstance(row, RunInfo) for row in value):
+            return value
+        return read_runs_table(self.path(value))
+
+    def target(self, name: str, value: Any) -> Any:
+        if isinstance(value, (str, os.PathLike)):
+            return value if value in ("uniform", "relevant") else self.path(value)
+        if not isinstance(value, Mapping):
+            return _numbers(value)
+        # One share for each group, or one list of shares for each topic.
+        by_group = not any(isinstance(share, (list, tuple, Mapping)) for share in value.values())
+        check = _number(0) if by_group else _numbers
+        return self.section(value, ("attributes", name, "target"), dict.fromkeys(value, check))
+
+    def attribute(self, name: str, given: Any) -> AttributeSpec:
+        at = ("attributes", name)
+        if isinstance(given, AttributeSpec):
+            spec = given
+        else:
+            checks: dict[str, Check] = {
+                "kind": _text,
+                "groups": _texts,
+                "bins": _numbers,
+                "memberships": self.path,
+                "target": partial(self.target, name),
+                "unmapped": _text,
+                "divergence": _text,
+                "topics": _texts,
+                "weight": _number(0),
+            }
+            values = {"groups": (), **self.section(given, at, checks)}
+            if not values["groups"]:
+                raise self.wrong((*at, "groups"), [], "one or more names")
+            values.setdefault("divergence", "RNOD" if values.get("kind") == "ordinal" else "JSD")
+            spec = AttributeSpec(name, place=self.place_of(at), **values)
+        for key, value, expected in spec.problems():
+            raise self.wrong((*at, key), value, expected)
+        return spec
+
+    def place_of(self, at: tuple[str, ...]) -> Place:
+        """Where the attribute is declared."""
+        return Place(".".join(("Task", *at)))
+
+    def attributes(self, given: Any) -> dict[str, AttributeSpec]:
+        keys = given if isinstance(given, Mapping) else ()
+        return self.section(given, ("attributes",), {name: partial(self.attribute, name) for name in keys})
+
+    def policy(self, given: Any) -> PolicySpec:
+        if isinstance(given, PolicySpec):
+            return given
+        checks: dict[str, Check] = {
+            "kind": _choice(POLICIES),
+            "temperature": _temperature,
+            "samples": _number(2, whole=True),
+            "seed": _number(0, whole=True),
+        }
+        given = {"kind": given} if isinstance(given, str) else given
+        return PolicySpec(**self.section(given, ("policy",), checks))
+
+
+class _Reader(_Checker):
+    """Checks the values of a parsed file, where a list is a list and a table is a table; errors have file and line."""
 
     def __init__(self, name: str, text: str) -> None:
         self.name, self.text, self.folder = name, text, Path(name).parent
-        self.files: list[Path] = []
 
     def line(self, *keys: str) -> int:
         """The line of a key, approximately: the first that names it below the heading of its table."""
@@ -263,82 +502,19 @@ class _Reader:
                 return number
         return at
 
-    def wrong(self, keys: tuple[str, ...], value: Any, expected: str) -> InputError:
-        try:
-            shown = repr(value)
-        except (RecursionError, ValueError):  # deeply nested tables; a whole number of thousands of digits
-            shown = f"a {type(value).__name__}"
-        found = f"{'.'.join(map(escape, keys))} = {escape(shown)}"
-        return InputError(Place(self.name, self.line(*keys)), found, expected)
+    def error(self, keys: tuple[str, ...], found: str, expected: str) -> FairevalsError:
+        return InputError(self.place_of(keys), found, expected)
 
-    def section(self, parent: Any, at: tuple[str, ...], checks: Mapping[str, Check]) -> dict[str, Any]:
-        """The values of a table, each checked; `checks` has all keys that are known."""
-        if not isinstance(parent, dict):
-            raise self.wrong(at, parent, f"a table, [{'.'.join(at)}]")
-        values = {}
-        for key, value in parent.items():
-            if key not in checks:
-                place = Place(self.name, self.line(*at, key))
-                raise InputError(place, f"the unknown key {escape(key)!r}", f"one of {', '.join(checks)}")
-            try:
-                values[key] = checks[key](value)
-            except ValueError as error:
-                raise self.wrong((*at, key), value, str(error)) from None
-        return values
+    def place_of(self, at: tuple[str, ...]) -> Place:
+        return Place(self.name, self.line(*at))
 
-    def path(self, value: Any) -> Path:
-        if not _is_name(value):
-            raise ValueError("the name of a file")
-        self.files.append(self.folder / value)
-        return self.files[-1]
-
-    def paths(self, value: Any) -> tuple[Path, ...]:
-        return tuple(map(self.path, value)) if isinstance(value, list) else (self.path(value),)
-
-    def target(self, name: str, value: Any) -> Any:
-        if isinstance(value, str):
-            return value if value in ("uniform", "relevant") else self.path(value)
-        if not isinstance(value, dict):
-            return _numbers(value)
-        # One share for each group, or one list of shares for each topic.
-        by_group = not any(isinstance(share, (list, dict)) for share in value.values())
-        check = _number(0) if by_group else _numbers
-        return self.section(value, ("attributes", name, "target"), dict.fromkeys(value, check))
-
-    def attribute(self, name: str, given: Any) -> AttributeSpec:
-        at = ("attributes", name)
-        checks: dict[str, Check] = {
-            "kind": _text,
-            "groups": _texts,
-            "bins": _numbers,
-            "memberships": self.path,
-            "target": partial(self.target, name),
-            "unmapped": _text,
-            "divergence": _text,
-            "topics": _texts,
-            "weight": _number(0),
-        }
-        values = {"groups": (), **self.section(given, at, checks)}
-        if not values["groups"]:
-            raise self.wrong((*at, "groups"), [], "one or more names")
-        values.setdefault("divergence", "RNOD" if values.get("kind") == "ordinal" else "JSD")
-        spec = AttributeSpec(name, place=Place(self.name, self.line(*at)), **values)
-        for key, value, expected in spec.problems():
-            raise self.wrong((*at, key), value, expected)
-        return spec
-
-    def attributes(self, given: Any) -> dict[str, AttributeSpec]:
-        keys = given if isinstance(given, dict) else ()
-        return self.section(given, ("attributes",), {name: partial(self.attribute, name) for name in keys})
+    def checks(self) -> dict[str, Check]:
+        return {**super().checks(), "measures": _labelled}
 
     def policy(self, given: Any) -> PolicySpec:
-        checks: dict[str, Check] = {
-            "kind": _choice(POLICIES),
-            "temperature": _temperature,
-            "samples": _number(2, whole=True),
-            "seed": _number(0, whole=True),
-        }
-        return PolicySpec(**self.section(given, ("policy",), checks))
+        if isinstance(given, str):
+            raise self.wrong(("policy",), given, "a table, [policy]")
+        return super().policy(given)
 
 
 def _parse(name: str, data: bytes) -> tuple[str, dict[str, Any]]:
@@ -368,33 +544,111 @@ def _parse(name: str, data: bytes) -> tuple[str, dict[str, Any]]:
         raise InputError(Place(name), f"not TOML ({reason})") from None
 
 
-def read_task(path: str | os.PathLike[str]) -> Task:
-    """Read a task file; paths in it are relative to it."""
+def _read(path: str | os.PathLike[str]) -> dict[str, Any]:
+    """The values of a task file, by the names of a task's fields."""
     source = Source.of(path)
     try:
         text, content = _parse(source.name, b"".join(source.chunks()))
     except InputError as error:
         source.refuse(error, "a task file in TOML")
     reader = _Reader(source.name, text)
-    checks: dict[str, Check] = {
-        "name": _text,
-        "qrels": reader.paths,
-        "runs": lambda value: read_runs_table(reader.path(value)),
-        "max_grade": _number(1),
-        "order": _choice(ORDERS),
-        "cutoff": _number(1, whole=True),
-        "measures": _labelled,
-        "utility_weight": _number(0),
-        "max_documents": _number(1, whole=True),
-        "candidates": _choice(CANDIDATES),
-        "conventions": _choice(CONVENTIONS),
-        "missing": _choice(MISSING),
-        "attributes": reader.attributes,
-        "policy": reader.policy,
-    }
-    values = reader.section(content, (), checks)
+    values = reader.section(content, (), reader.checks())
     if "measures" in values:
         values["labels"] = {measure: label for measure, label in values["measures"] if label}
         values["measures"] = tuple(measure for measure, _ in values["measures"])
-    files = (*reader.files, *(Path(row.file) for row in values.get("runs", ())))
-    return Task(path=Path(source.name), files=files, **values)
+    if "runs" in values:
+        values["runs_table"] = reader.path(content["runs"])
+    return {**values, "path": Path(source.name)}
+
+
+read_task = Task.from_file
+"""The same as `Task.from_file`."""
+
+
+# Writing -----------------------------------------------------------------------------------------------------
+
+
+class _Writer:
+    """Writes a task as TOML: only what differs from the defaults, paths relative to the folder of the file."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    def task(self, task: Task) -> str:
+        if task.runs and task.runs_table is None:
+            raise UsageError(
+                "runs were given without a table; write one and give its path: Task(runs='runs.csv')"
+            )
+        measures = [
+            {"measure": name, "label": task.labels[name]} if name in task.labels else name
+            for name in task.measures
+        ]
+        given = {**changed(task), "runs": task.runs_table}
+        given |= {"measures": measures} if "measures" in given or task.labels else {}
+        if len(task.qrels) == 1:
+            given["qrels"] = task.qrels[0]
+        values = {key: value for key, value in given.items() if key != "labels" and value is not None}
+        return "".join(self.table((), values))
+
+    def table(self, at: tuple[str, ...], values: Mapping[str, Any]) -> Iterator[str]:
+        """The lines of a table, with the tables in it behind the single values."""
+        inner = {key: value for key, value in values.items() if is_dataclass(value) or _has_tables(value)}
+        single = {key: value for key, value in values.items() if key not in inner}
+        if at and (single or not inner):
+            yield f"\n[{'.'.join(map(_key, at))}]\n"
+        for key, value in single.items():
+            yield f"{_key(key)} = {self.value(value)}\n"
+        for key, value in inner.items():
+            yield from self.table((*at, key), changed(value) if is_dataclass(value) else value)
+
+    def value(self, value: Any) -> str:
+        """A single value."""
+        if isinstance(value, Path):
+            return _quoted(self.path(value))
+        if isinstance(value, str):
+            return _quoted(value)
+        if isinstance(value, Mapping):
+            return "{" + ", ".join(f"{_key(key)} = {self.value(item)}" for key, item in value.items()) + "}"
+        if isinstance(value, (list, tuple)):
+            return "[" + ", ".join(map(self.value, value)) + "]"
+        return {True: "true", False: "false"}[value] if isinstance(value, bool) else repr(value)
+
+    def path(self, path: Path) -> str:
+        inside = (
+            path if path.is_absolute() or self.folder == Path() else Path(os.path.relpath(path, self.folder))
+        )
+        # A file whose name is that of a target.
+        return f"./{inside}" if str(inside) in ("uniform", "relevant") else inside.as_posix()
+
+
+def changed(record: Any) -> dict[str, Any]:
+    """The fields of a dataclass that a file should have: those that differ from their default."""
+    values = {}
+    for f in fields(record):
+        default = f.default_factory() if f.default_factory is not NO_DEFAULT else f.default
+        value = getattr(record, f.name)
+        # The default of the divergence depends on the kind.
+        if f.compare and (value != default or f.name == "divergence"):
+            values[f.name] = value
+    if isinstance(record, AttributeSpec):
+        del values["name"]
+    return values
+
+
+def _has_tables(value: Any) -> bool:
+    return isinstance(value, Mapping) and any(
+        is_dataclass(item) or isinstance(item, Mapping) for item in value.values()
+    )
+
+
+def _key(name: str) -> str:
+    return name if re.fullmatch(r"[A-Za-z0-9_-]+", name) else _quoted(name)
+
+
+def _quoted(text: str) -> str:
+    """A TOML string: that of JSON, except that TOML also escapes the character 127."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        raise UsageError(f"{escape(text)!r} cannot be written as UTF-8") from None
+    return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")

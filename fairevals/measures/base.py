@@ -10,13 +10,14 @@ from __future__ import annotations
 import ast
 import dataclasses
 import re
-from abc import ABC, abstractmethod
+from abc import ABCMeta, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from fairevals.attention import Attention, parse_attention
 from fairevals.collection import Exposed, Ranked, View
@@ -86,11 +87,51 @@ def named(value: Any) -> bool:
     return isinstance(value, str) and value != ""
 
 
+M = TypeVar("M", bound="Measure")
+
+
+class MeasureType(ABCMeta):
+    """The class of the measures' classes: `nDCG @ 10` is `nDCG(cutoff=10)`, and `nDCG` prints as nDCG."""
+
+    def __matmul__(cls: type[M], cutoff: int) -> M:  # type: ignore[misc] # the class of classes is `type`
+        return cls(cutoff=cutoff)
+
+    def __repr__(cls) -> str:
+        name = getattr(cls, "name", None)
+        return name if isinstance(name, str) else super().__repr__()
+
+    if not TYPE_CHECKING:  # type checkers know the parameters of each measure
+
+        def __call__(cls, *args: Any, **params: Any) -> Any:
+            fields = {f.name for f in dataclasses.fields(cls)}
+            for key in (key for key in params if key not in fields):
+                known = sorted(f.name for f in cls.parameters())
+                takes = f"it takes {', '.join(known)}" if known else "it takes none"
+                raise UsageError(f"{cls!r} has no parameter {escape(key)!r} ({takes})")
+            return super().__call__(*args, **params)
+
+
+def _literal(value: Any) -> Any:
+    """A parameter's value as something that can be hashed, compared, and printed so that it reads back."""
+    if isinstance(value, (np.generic, np.ndarray)):
+        value = value.tolist()
+    if isinstance(value, Attention):
+        return str(value)
+    return tuple(value) if isinstance(value, list) else value
+
+
 @dataclass(frozen=True)
-class Measure(ABC):
+class Measure(metaclass=MeasureType):
     """A measure with its parameters set. Subclasses are frozen dataclasses whose fields are the parameters.
 
-    `str(measure)` is its name in ir-measures' grammar, parameters at their default left out.
+    `measure @ 10` is the same measure at another cutoff. `str(measure)` is its name in ir-measures' grammar,
+    parameters at their default left out; `parse_measure` reads it back, and so does Python.
+
+    >>> from fairevals import nDCG
+    >>> nDCG(dcg="exp-log2") @ 10
+    nDCG(dcg='exp-log2')@10
+    >>> nDCG @ 10 == nDCG(cutoff=10)
+    True
     """
 
     name: ClassVar[str]
@@ -109,7 +150,14 @@ class Measure(ABC):
 
     cutoff: int | None = field(default=None, kw_only=True)
 
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        if "__repr__" not in vars(cls):
+            cls.__repr__ = Measure.__repr__  # type: ignore[method-assign] # or `dataclass` writes another
+
     def __post_init__(self) -> None:
+        for f in dataclasses.fields(self):
+            object.__setattr__(self, f.name, _literal(getattr(self, f.name)))
         for f in self.parameters():
             value, choices, check = getattr(self, f.name), f.metadata["choices"], f.metadata["check"]
             if (choices and value not in choices) or (check and not check(value)):
@@ -131,6 +179,48 @@ class Measure(ABC):
     def with_cutoff(self, cutoff: int | None) -> Self:
         """The same measure at the given cutoff, unless it has one of its own."""
         return self if self.cutoff or cutoff is None else dataclasses.replace(self, cutoff=cutoff)
+
+    def __matmul__(self, cutoff: int) -> Self:
+        return dataclasses.replace(self, cutoff=cutoff)
+
+    def __call__(
+        self,
+        grades: ArrayLike,
+        *,
+        ideal: ArrayLike | None = None,
+        max_grade: float | None = None,
+        groups: Any = None,
+        target: Any = None,
+        kind: str = "nominal",
+    ) -> Any:
+        """The value of a ranking, from the grades of its documents; NaN where it is undefined.
+
+        It is what `fairevals.evaluate` gives for a run with this ranking, and convenient for examples and tests.
+
+        Args:
+            grades: the grades of the ranked documents, best rank first, NaN for unjudged: `(n,)` for one ranking, or
+                `(rankings, n)`, each of a topic of its own.
+            ideal: the grades of all judged documents, ranked or not; by default of those that are ranked.
+            max_grade: the largest grade that a document can have; by default the largest one there is.
+            groups: for a measure with an attribute, the group of each ranked document (None: unknown), or its shares
+                in each group, `(n, groups)`; with the leading axis of `grades` if it has one. The groups of judged
+                documents that are not ranked are unknown.
+            target: as for `fairevals.Attribute.of`: "uniform" (the default), "relevant", one share for each group in
+                the order of their names, or `{group: share}`, which also gives their order.
+            kind: "nominal" or "ordinal"; ordinal groups need a target `{group: share}` for their order, or shares.
+
+        Returns:
+            A number, or an array `(rankings,)`.
+
+        >>> from fairevals import AWRF, nDCG
+        >>> round((nDCG @ 10)([2, 0, 1], ideal=[2, 1]), 4)
+        0.9502
+        >>> AWRF(attr="SEX")([[1, 1], [1, 0]], groups=[["f", "m"], ["f", "f"]]).round(4)
+        array([0.9906, 0.6887])
+        """
+        from fairevals.measures.arrays import value_of_arrays
+
+        return value_of_arrays(self, grades, ideal, max_grade, groups, target, kind)
 
     @property
     def depth(self) -> int | None:
@@ -161,6 +251,9 @@ class Measure(ABC):
         given = ",".join(f"{name}={value!r}" for name, value, default in values if value != default)
         at = f"@{self.cutoff}" if self.cutoff is not None else ""
         return self.name + (f"({given})" if given else "") + at
+
+    def __repr__(self) -> str:
+        return str(self)
 
 
 HIGHEST_EXPONENT = 500
@@ -239,7 +332,7 @@ class _WithAttention(Measure):
         """The model that `attention` names."""
         try:
             return parse_attention(self.attention)
-        except ValueError as error:
+        except UsageError as error:
             raise UsageError(f"{self.name}: {error}") from None
 
     def of_exposure(self, exposed: Exposed) -> Floats:

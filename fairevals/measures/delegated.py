@@ -50,7 +50,11 @@ class Delegated(RankingMeasure):
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "cutoff", self.measure.params.get("cutoff"))
+        object.__setattr__(self, "text", str(self.measure))  # two spellings of a measure are equal
         super().__post_init__()
+
+    def __matmul__(self, cutoff: Any) -> Delegated:
+        return Delegated(str(self.measure @ cutoff))  # for IPrec, say, it is a level of recall
 
     @cached_property
     def measure(self) -> Any:

@@ -1,9 +1,13 @@
 """The list of measures: one line each. Everything that lists, parses or documents measures reads it."""
 
+from __future__ import annotations
+
 from functools import cache
 from importlib import import_module
+from typing import TYPE_CHECKING
 
-from fairevals.measures.base import Measure
+if TYPE_CHECKING:
+    from fairevals.measures.base import Measure
 
 INDEX = {
     "nDCG": "ndcg:NDCG",

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from fairevals.attention import Attention, AttentionLike, parse_attention
+from fairevals.errors import UsageError, escape
 from fairevals.policy.exact import exact_exposure, exact_rank_probabilities, exposure_gradient
 from fairevals.policy.grid import Chunk, Grid, chunks_of, lay_grid
 from fairevals.policy.mixtures import mixture_of
@@ -37,7 +38,7 @@ class PlackettLuce:
 
     Args:
         scores: log-weights, ``(n,)`` for one topic or ``(topics, n)``. A document at −inf is never ranked, so
-            rows of different lengths are padded with −inf. NaN and +inf raise ValueError.
+            rows of different lengths are padded with −inf. NaN and +inf raise `UsageError`.
         temperature: T, above 0; the higher, the closer to a random order.
 
     Results have the shape of the scores, without the topic axis if there is one topic. The results of a topic
@@ -55,17 +56,17 @@ class PlackettLuce:
     """
 
     def __init__(self, scores: ArrayLike, temperature: float = 1.0) -> None:
-        given = np.asarray(scores, dtype=np.float64)
+        given = _floats(scores, "scores")
         if given.ndim not in (1, 2):
-            raise ValueError(f"scores must have shape (n,) or (topics, n), got {given.shape}")
-        if not (0 < temperature < np.inf):
-            raise ValueError(f"temperature must be a number above 0, got {temperature}")
+            raise UsageError(f"scores must have shape (n,) or (topics, n), got {given.shape}")
+        if not (isinstance(temperature, int | float | np.number) and 0 < temperature < np.inf):
+            raise UsageError(f"temperature must be a number above 0, got {escape(repr(temperature))}")
         with np.errstate(over="ignore"):
             tempered = given / temperature
         wrong = np.isnan(tempered) | (tempered == np.inf) | ((tempered == -np.inf) & (given != -np.inf))
         if wrong.any():
             place = tuple(int(axis) for axis in np.argwhere(wrong)[0])
-            raise ValueError(
+            raise UsageError(
                 f"scores over temperature must be finite, or −inf for a document that is never ranked; "
                 f"got {given[place]} at {place if len(place) > 1 else place[0]}"
             )
@@ -82,8 +83,8 @@ class PlackettLuce:
         Args:
             samples: rankings per topic.
             k: ranks; all documents by default.
-            rng: a seed, from which topic i draws with ``default_rng([seed, i])``; one Generator per topic; or
-                a single Generator, which all topics use in turn.
+            rng: a seed, from which topic i draws with ``default_rng([seed, i])``; a Generator, which all topics use
+                in turn; one Generator per topic; or None, for other rankings at every call.
 
         >>> PlackettLuce([[0.0, 50.0], [0.0, -np.inf]]).sample(2, rng=1)
         array([[[ 1,  0],
@@ -92,9 +93,7 @@ class PlackettLuce:
                [[ 0, -1],
                 [ 0, -1]]])
         """
-        if samples < 0:
-            raise ValueError(f"samples must not be negative, got {samples}")
-        k = self._ranks(k)
+        samples, k = _whole(samples, 0, "samples"), self._ranks(k)
         rankings = np.empty((len(self._scores), samples, k), dtype=np.int64)
         for topic, generator in enumerate(topic_generators(rng, len(self._scores))):
             rankings[topic] = sample_topic(self._scores[topic], samples, k, generator)
@@ -119,18 +118,18 @@ class PlackettLuce:
         """
         given = np.asarray(rankings)
         if given.ndim < 1 or not (np.issubdtype(given.dtype, np.integer) or given.size == 0):
-            raise ValueError("rankings must be document indices of shape (…, k)")
+            raise UsageError("rankings must be document indices of shape (…, k)")
         given = given.astype(np.int64)
         if self._one_topic:
             given = given[np.newaxis]
         topics, n = self._scores.shape
         if given.ndim < 2 or len(given) != topics:
-            raise ValueError(f"rankings must have shape ({topics}, …, k), got {given.shape}")
+            raise UsageError(f"rankings must have shape ({topics}, …, k), got {given.shape}")
         if given.size and (given.min() < -1 or given.max() >= n):
-            raise ValueError(f"rankings must hold document indices below {n}, or −1 for padding")
+            raise UsageError(f"rankings must hold document indices below {n}, or −1 for padding")
         flat = given.reshape(int(np.prod(given.shape[:-1])), given.shape[-1])
         if np.any((flat[:, :-1] < 0) & (flat[:, 1:] >= 0)):
-            raise ValueError("−1 is allowed only at the end of a ranking")
+            raise UsageError("−1 is allowed only at the end of a ranking")
         topic = np.repeat(np.arange(topics), len(flat) // max(topics, 1))
         result = np.empty(len(flat))
         at_once = max(1, _LOG_PROB_CELLS // (n + 1 + flat.shape[1]))
@@ -178,7 +177,7 @@ class PlackettLuce:
         if method == "mc":
             return self._sampled_exposure(model, k, samples, rng, grades)
         if method != "exact":
-            raise ValueError(f"method must be 'exact' or 'mc', got {method!r}")
+            raise UsageError(f"method must be 'exact' or 'mc', got {escape(repr(method))}")
         weights, grid, chunks = self._quadrature(model, k, tolerance)
         return Estimate(self._as_given(self._within(weights, exact_exposure(grid, chunks, weights))))
 
@@ -227,12 +226,12 @@ class PlackettLuce:
     ) -> tuple[Floats, Grid, Iterator[Chunk]]:
         """Weights of the ranks, the quadrature nodes, and the arrival probabilities there."""
         if model.looks_at_grades:
-            raise ValueError(
+            raise UsageError(
                 f"the attention {model} depends on the grades ranked above a document, so its exposure cannot be "
                 "integrated exactly: use method='mc'"
             )
         if not 1e-13 <= tolerance <= 0.1:
-            raise ValueError(f"tolerance must lie between 1e-13 and 0.1, got {tolerance}")
+            raise UsageError(f"tolerance must lie between 1e-13 and 0.1, got {tolerance}")
         weights = model.weights(min(k, self._scores.shape[1]))
         allowed = tolerance / margin
         if model.monotone_from != 1:
@@ -245,12 +244,11 @@ class PlackettLuce:
     def _sampled_exposure(
         self, model: Attention, k: int, samples: int, rng: Randomness, grades: ArrayLike | None
     ) -> Estimate:
-        if samples < 1:
-            raise ValueError(f"exposure by sampling needs at least one sample, got {samples}")
+        samples = _whole(samples, 1, "samples")
         given = self._scores
         if model.looks_at_grades:
             if grades is None:
-                raise ValueError(f"the attention {model} looks at grades: give them as grades=")
+                raise UsageError(f"the attention {model} looks at grades: give them as grades=")
             given = self._per_document(grades, "grades")
         value, se = np.zeros_like(self._scores), np.zeros_like(self._scores)
         for topic, generator in enumerate(topic_generators(rng, len(self._scores))):
@@ -284,20 +282,29 @@ class PlackettLuce:
         return np.where(ranked, np.clip(exposure, low, high), 0.0)
 
     def _ranks(self, k: int | None) -> int:
-        if k is None:
-            return int(self._scores.shape[1])
-        if k < 1:
-            raise ValueError(f"k must be at least 1, got {k}")
-        return k
+        return int(self._scores.shape[1]) if k is None else _whole(k, 1, "k")
 
     def _per_document(self, values: ArrayLike, name: str) -> Floats:
-        given = np.atleast_2d(np.asarray(values, dtype=np.float64))
+        given = np.atleast_2d(_floats(values, name))
         if given.shape != self._scores.shape:
-            raise ValueError(f"{name} must have the scores' shape, got {np.shape(values)}")
+            raise UsageError(f"{name} must have the scores' shape, got {np.shape(values)}")
         return given
 
     def _as_given(self, array: Floats) -> Floats:
         return array[0] if self._one_topic else array
+
+
+def _floats(values: ArrayLike, name: str) -> Floats:
+    try:
+        return np.asarray(values, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise UsageError(f"{name} must be an array of numbers, got {escape(repr(values))}") from None
+
+
+def _whole(value: int, least: int, name: str) -> int:
+    if not isinstance(value, int | np.integer) or isinstance(value, bool) or value < least:
+        raise UsageError(f"{name} must be a whole number of at least {least}, got {escape(repr(value))}")
+    return int(value)
 
 
 AGREEMENT = 1e-12

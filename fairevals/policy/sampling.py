@@ -6,9 +6,13 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from fairevals.errors import UsageError, escape
 from fairevals.typing import Floats, Ints
 
-Randomness: TypeAlias = int | np.random.Generator | Sequence[np.random.Generator]
+Randomness: TypeAlias = int | np.random.Generator | Sequence[np.random.Generator] | None
+"""What `rng` means everywhere in this package: a seed, which gives the same numbers every time; numpy's generator,
+whose numbers go on from call to call; one generator for each topic; or None, for other numbers at every call. A
+parameter `seed` is a whole number of at least 0 and nothing else. Both are 0 where nothing is given."""
 
 _KEYS_AT_ONCE = 1 << 18  # so that they stay in the processor's cache
 _WIDEST = 600.0  # e^600 times an exponential number is still finite
@@ -18,7 +22,7 @@ _MANY = 8  # documents per rank from which on they are drawn one by one
 
 
 def topic_generators(rng: Randomness, topics: int) -> list[np.random.Generator]:
-    """One generator per topic: the given ones, or from a seed those keyed by (seed, topic).
+    """One generator per topic: the given ones; from a seed those keyed by (seed, topic); from None a new one.
 
     A single generator serves all topics in turn, so the draws of a topic depend on the topics before it.
 
@@ -26,15 +30,16 @@ def topic_generators(rng: Randomness, topics: int) -> list[np.random.Generator]:
     >>> topic_generators(7, 2)[1].random() == same
     True
     """
-    if isinstance(rng, np.random.Generator):
-        return [rng] * topics
-    if isinstance(rng, int | np.integer):
-        if rng < 0:
-            raise ValueError(f"a seed must not be negative, got {rng}")
+    if rng is None or isinstance(rng, np.random.Generator):
+        return [np.random.default_rng(rng)] * topics
+    if isinstance(rng, int | np.integer) and rng >= 0 and not isinstance(rng, bool):
         return [np.random.default_rng([int(rng), topic]) for topic in range(topics)]
-    generators = list(rng)
+    generators = list(rng) if isinstance(rng, Sequence) else []
     if len(generators) != topics or not all(isinstance(g, np.random.Generator) for g in generators):
-        raise ValueError(f"rng must be a seed, a Generator, or one Generator for each of the {topics} topics")
+        raise UsageError(
+            f"rng is {escape(repr(rng))}; expected a seed of at least 0, a numpy Generator, one Generator for each of "
+            f"the {topics} topics, or None"
+        )
     return generators
 
 

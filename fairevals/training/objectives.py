@@ -9,7 +9,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 from scipy.special import log_softmax
@@ -17,7 +17,14 @@ from scipy.special import log_softmax
 from fairevals.attention import Attention
 from fairevals.collection import Exposed, Ranked
 from fairevals.errors import UsageError, escape
-from fairevals.measures import ExposureMeasure, LinearMeasure, Measure, RankingMeasure, parse_measure
+from fairevals.measures import (
+    ExposureMeasure,
+    LinearMeasure,
+    Measure,
+    RankingMeasure,
+    parse_measure,
+    parse_measures,
+)
 from fairevals.policy.plackett_luce import PlackettLuce
 from fairevals.training.data import Batch
 from fairevals.typing import Floats, Ints
@@ -74,12 +81,15 @@ class WeightedMeasure:
 _WEIGHTED = re.compile(r"(?:(-?\d{1,9}(?:\.\d{1,17})?|-?\.\d{1,17})\s*\*\s*)?([A-Za-z].*)", re.S)
 
 
-def parse_utility(text: str) -> tuple[WeightedMeasure, ...]:
+def parse_utility(utility: Any) -> tuple[WeightedMeasure, ...]:
     """Parse measures joined by `+`, each with an optional weight; higher values must be better.
+
+    One or several measures as objects are the same as their names joined.
 
     >>> [(part.weight, str(part.measure)) for part in parse_utility("0.5*AP + nDCG@10")]
     [(0.5, 'AP'), (1.0, 'nDCG@10')]
     """
+    text = utility if isinstance(utility, str) else "+".join(map(str, parse_measures(utility)))
     parts = []
     for piece in re.split(r"\+(?![^(]*\))", text):
         match = _WEIGHTED.fullmatch(piece.strip())
@@ -146,9 +156,9 @@ class Objective:
 
     @classmethod
     def of(
-        cls, utility: str = UTILITY, lam: float = 0.0, disparity: str = DISPARITY, entropy: float = 0.0
+        cls, utility: Any = UTILITY, lam: float = 0.0, disparity: Any = DISPARITY, entropy: float = 0.0
     ) -> Objective:
-        """An objective from the names of its measures."""
+        """An objective from its measures or their names."""
         return cls(parse_utility(utility), lam, parse_measure(disparity), entropy)
 
     @cached_property

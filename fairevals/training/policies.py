@@ -187,6 +187,8 @@ def _read_arrays(path: Path, shapes: dict[str, tuple[int, ...]]) -> dict[str, Fl
                     if values.size != count or not np.isfinite(values).all():
                         raise InputError(place, f"array {name} is truncated or not finite", "finite numbers")
                     arrays[name] = values.reshape(shape).copy()
+    except InputError:
+        raise
     except (KeyError, OSError, ValueError, EOFError, RuntimeError, zipfile.BadZipFile, zlib.error) as error:
         reason = f"no readable arrays ({escape(str(error), 200)})"
         raise InputError(place, reason, "the arrays of the model in config.json") from None

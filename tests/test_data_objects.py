@@ -1,0 +1,337 @@
+"""Runs, qrels, attributes and tasks made in Python, and the errors of wrong ones."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import fairevals as fe
+from fairevals import Attribute, FairevalsError, InputError, Qrels, Run, Task, UsageError, nDCG
+from fairevals.io.task import AttributeSpec, PolicySpec, RunInfo, read_task
+
+ROOT = Path(__file__).parents[1]
+RUN = {"q": {"a": 3.0, "b": 2.0, "c": 1.0}, "r": {"c": 2.0, "a": 1.0}}
+QRELS = {"q": {"a": 0, "b": 2, "c": 1}, "r": {"a": 1}}
+
+# Runs and qrels
+
+
+def test_runs_from_everything(tmp_path):
+    run = Run.from_dict(RUN, "mine")
+    assert (run.tag, run.topics, len(run)) == ("mine", ["q", "r"], 5)
+    pd.testing.assert_frame_equal(Run.from_frame(run.to_frame(), "mine").to_frame(), run.to_frame())
+    assert run.to_frame().columns.tolist() == ["topic", "doc", "rank", "score"]
+    terrier = run.to_frame().rename(columns={"topic": "qid", "doc": "docno"})
+    pd.testing.assert_frame_equal(Run.from_frame(terrier).to_frame(), run.to_frame())
+    path = tmp_path / "x.run"
+    path.write_text("q Q0 b 1 1.0 x\nq Q0 a 2 2.0 x\n")
+    assert (
+        Run.from_file(path).to_frame().doc.tolist() == fe.read_run(path).to_frame().doc.tolist() == ["a", "b"]
+    )
+    assert Run.from_file(path, order="file").to_frame().doc.tolist() == ["b", "a"]
+    frame = pd.DataFrame({"topic": ["q", "q"], "doc": ["b", "a"], "score": [1.0, 2.0]})
+    assert Run.from_frame(frame, order="file").to_frame().doc.tolist() == ["b", "a"]
+    sampled = Run.from_frame(frame.assign(sample=["1", "2"]))
+    assert sampled.lists == [("q", "1"), ("q", "2")]
+    pd.testing.assert_frame_equal(Run.from_frame(sampled.to_frame()).to_frame(), sampled.to_frame())
+    for given_run in (run, RUN, run.to_frame()):
+        assert fe.evaluate({"mine": given_run}, QRELS, "nDCG").value.tolist() == pytest.approx(
+            [0.75], abs=0.1
+        )
+
+
+def test_qrels_from_everything(tmp_path):
+    qrels = Qrels.from_dict(QRELS)
+    assert (qrels.topics, len(qrels), qrels.max_grade) == (("q", "r"), 4, 2)
+    again = Qrels.from_frame(qrels.to_frame())
+    pd.testing.assert_frame_equal(again.to_frame(), qrels.to_frame())
+    lines = [f"{topic} 0 {doc} {grade}\n" for topic, docs in QRELS.items() for doc, grade in docs.items()]
+    (tmp_path / "one").write_text("".join(lines[:2]))
+    (tmp_path / "two").write_text("".join(lines[2:]))
+    both = Qrels.from_file(tmp_path / "one", tmp_path / "two")
+    pd.testing.assert_frame_equal(both.to_frame(), qrels.to_frame())
+    pd.testing.assert_frame_equal(
+        fe.read_qrels(tmp_path / "one", tmp_path / "two").to_frame(), qrels.to_frame()
+    )
+
+
+NOTHING = [{}, [], iter([]), {"q": {}}, pd.DataFrame({"topic": [], "doc": [], "grade": []})]
+
+
+@pytest.mark.parametrize("number", range(len(NOTHING)))
+def test_no_judgements_are_refused_at_every_door(number):
+    """They would give NaN for every run."""
+    for door in (
+        lambda nothing: fe.evaluate(RUN, nothing, "nDCG"),
+        Qrels.from_frame,
+        Qrels.from_dict,
+        lambda nothing: fe.collection.collection.load_collection(None, nothing),
+    ):
+        with pytest.raises(UsageError, match="the qrels have no judgement; expected at least one"):
+            door(NOTHING[number])
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: Run.from_dict({}), "the run 'run' has no documents"),
+        (lambda: Run.from_dict({"q": {}}, "mine"), "the run 'mine' has no documents"),
+        (lambda: Run.from_dict({"q": 3}), "3 for topic 'q'; expected a dict {doc: score}"),
+        (lambda: Qrels.from_dict({"q": ["a"]}), r"\['a'\] for topic 'q'; expected a dict {doc: grade}"),
+        (lambda: Run.from_dict({"q": {"a": "high"}}), "score 'high'"),
+        (lambda: Qrels.from_dict({"q": {"a": "high"}}), "grade 'high'; expected a number"),
+        (lambda: Run.from_frame(pd.DataFrame({"qid": ["q"]})), "columns topic"),
+        (lambda: Run.from_frame(3), "cannot take a int as a run; expected a path, a DataFrame"),
+        (
+            lambda: Run.from_frame(pd.DataFrame({"topic": ["q"], "doc": ["a"], "score": [1]}), order="best"),
+            "order",
+        ),
+        (
+            lambda: Run.from_file("none.run", order="best"),
+            "unknown order 'best'; expected one of score, file",
+        ),
+        (lambda: Qrels.from_file(), "no qrels file to read"),
+        (lambda: fe.evaluate(RUN, QRELS, "nDCG", policy=3), "unknown policy 3; expected one of ranking"),
+        (lambda: fe.evaluate(RUN, QRELS, "nDCG", samples="many"), "samples is 'many'; expected at least 2"),
+        (lambda: fe.evaluate(RUN, QRELS, "nDCG", seed=1.5), "seed is 1.5; expected a whole number"),
+        (
+            lambda: fe.evaluate(RUN, QRELS, "nDCG", temperature="hot"),
+            "temperature is 'hot'; expected a number",
+        ),
+    ],
+)
+def test_wrong_data(call, message):
+    with pytest.raises(FairevalsError, match=message):
+        call()
+
+
+# Attributes
+
+
+def awrf(groups) -> float:
+    return fe.evaluate(RUN, QRELS, "AWRF(attr='S')", groups={"S": groups}).value[0]
+
+
+SEX = {"a": "f", "b": "m", "c": "f"}
+
+
+def test_memberships_from_everything(tmp_path):
+    expected = awrf(SEX)
+    (tmp_path / "sex.csv").write_text("doc,group\na,f\nb,m\nc,f\n")
+    series = pd.Series(SEX)
+    frame = pd.DataFrame({"docno": list(SEX), "group": list(SEX.values())})
+    pairs = pd.MultiIndex.from_tuples([(topic, doc) for topic in RUN for doc in RUN[topic]])
+    by_topic = pd.Series([SEX[doc] for _, doc in pairs], index=pairs)
+    for form in (series, frame, tmp_path / "sex.csv", by_topic, {doc: {g: 2} for doc, g in SEX.items()}):
+        assert awrf(form) == expected
+        assert Attribute.of("S", form).spec.groups == ("f", "m")
+
+
+def test_a_missing_group_is_unknown():
+    """It is not a group named "None" or ""."""
+    known = {"a": "f", "b": "m"}
+    for form in (
+        {**known, "c": None},
+        pd.Series({**known, "c": None}),
+        pd.Series({**known, "c": np.nan}, dtype="category"),
+    ):
+        attribute = Attribute.of("S", form)
+        assert attribute.spec.groups == ("f", "m")
+        assert awrf(form) == awrf(known)
+    frame = pd.DataFrame({"doc": ["a", "b", "c"], "group": ["f", "m", None]})
+    assert awrf(frame) == awrf(known)
+
+
+def test_the_order_of_groups():
+    sizes = pd.Series({"a": "S", "b": "L"})
+    assert Attribute.of("X", sizes).spec.groups == ("L", "S")
+    assert Attribute.of("X", sizes, ["S", "M", "L"]).spec.groups == ("S", "M", "L")
+    categories = pd.CategoricalDtype(["S", "M", "L"])
+    plain = Attribute.of("X", sizes.astype(categories)).spec
+    assert (plain.groups, plain.kind, plain.divergence) == (("S", "M", "L"), "nominal", "JSD")
+    ordered = pd.CategoricalDtype(["S", "M", "L"], ordered=True)
+    spec = Attribute.of("X", sizes.astype(ordered)).spec
+    assert (spec.groups, spec.kind, spec.divergence) == (("S", "M", "L"), "ordinal", "RNOD")
+    assert Attribute.of("X", sizes.astype(ordered), kind="nominal").spec.kind == "nominal"
+    frame = pd.DataFrame({"doc": ["a", "b"], "group": sizes.astype(ordered).to_numpy()})
+    frame["group"] = pd.Categorical(["S", "L"], categories=["S", "M", "L"], ordered=True)
+    assert Attribute.of("X", frame).spec == spec
+    by_target = Attribute.of("X", sizes, kind="ordinal", target={"S": 0.5, "M": 0.0, "L": 0.5}).spec
+    assert by_target.groups == ("S", "M", "L")
+
+
+def test_a_target_by_group():
+    by_name = Attribute.of("S", SEX, target={"m": 0.7, "f": 0.3})
+    assert by_name.spec.groups == ("m", "f")
+    assert awrf(by_name) == pytest.approx(awrf(Attribute.of("S", SEX, ["f", "m"], target=[0.3, 0.7])))
+    assert awrf(Attribute.of("S", SEX, ["f", "m"], target={"m": 0.7, "f": 0.3})) == pytest.approx(
+        awrf(by_name)
+    )
+    assert awrf(Attribute.of("S", SEX, target=pd.Series({"m": 0.7, "f": np.float64(0.3)}))) == awrf(by_name)
+    by_topic = Attribute.of("S", SEX, target={"q": [0.5, 0.5], "*": np.array([0.3, 0.7])})
+    assert by_topic.spec.target == {"q": (0.5, 0.5), "*": (0.3, 0.7)}
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (
+            {"memberships": 3},
+            "attribute S: memberships=3; expected a dict {doc: group}, a DataFrame, a Series",
+        ),
+        ({"memberships": {}}, "S: no membership; expected one or more"),
+        ({"target": 3}, "attribute S: target=3; expected 'uniform', 'relevant', shares, {group: share}"),
+        ({"target": {"f": "much", "m": 1}}, "attribute S: target="),
+        ({"groups": ["f", "m"], "target": {"f": 1.0}}, "a target for f; expected a share for f, m"),
+        ({"target": {"f": 0.5, "m": 0.6}}, "a target that sums to 1.1; expected 1"),
+        ({"groups": "fm"}, "attribute S: groups='fm'; expected a list of names"),
+        ({"groups": ["f"]}, "the unknown group 'm'; expected one of f"),
+        ({"topics": "q*"}, "attribute S: topics='q.'; expected a list"),
+        ({"weight": "heavy"}, "attribute S: weight='heavy'; expected a number"),
+        ({"kind": "interval"}, "attribute S: kind='interval'; expected one of nominal, ordinal"),
+        ({"kind": "ordinal"}, "ordinal groups need groups="),
+    ],
+)
+def test_wrong_attributes(options, message):
+    with pytest.raises(FairevalsError, match=message):
+        awrf(Attribute.of("S", **{"memberships": SEX, **options}))
+
+
+# Tasks
+
+
+FULL = Task(
+    name='a "name"\n\t\\ with 東京 and \x7f',
+    qrels=["data/a.qrels", Path("b.qrels")],
+    max_grade=2.5,
+    order="file",
+    cutoff=20,
+    measures=[nDCG @ 10, {"measure": fe.GFR(util="ERR"), "label": "GFR-ERR"}, "RR"],
+    utility_weight=0.5,
+    candidates="retrieved",
+    conventions="trec_eval",
+    missing="skip",
+    max_documents=50,
+    attributes={
+        "H": {
+            "kind": "ordinal",
+            "groups": ("<10", "10+"),
+            "bins": [10],
+            "memberships": "h.gmemb",
+            "weight": 2,
+        },
+        "an odd.name": {
+            "groups": ["f", "m"],
+            "target": {"f": 0.3, "m": 0.7},
+            "topics": ["R*"],
+            "unmapped": "skip",
+        },
+        "T": {"groups": ["f", "m"], "target": {"q.1": [1, 0], "*": (0.5, 0.5)}, "divergence": "NMD"},
+        "F": {"groups": ["f"], "target": Path("uniform")},
+        "R": AttributeSpec("R", ("x", "y"), target="relevant"),
+    },
+    policy={"kind": "pl", "temperature": 0.5, "samples": 77, "seed": 9},
+)
+
+
+def test_a_task_from_plain_values():
+    assert FULL.qrels == (Path("data/a.qrels"), Path("b.qrels"))
+    assert FULL.measures == ("nDCG@10", "GFR(util='ERR')", "RR")
+    assert FULL.labels == {"GFR(util='ERR')": "GFR-ERR"}
+    assert FULL.attributes["H"].divergence == "RNOD"
+    assert FULL.attributes["H"].memberships == Path("h.gmemb")
+    assert FULL.attributes["T"].target == {"q.1": (1.0, 0.0), "*": (0.5, 0.5)}
+    assert FULL.policy == PolicySpec("pl", 0.5, 77, 9)
+    assert Task(policy="pl").policy == PolicySpec("pl")
+    assert Task(qrels="x").qrels == (Path("x"),)
+    assert Task(measures=nDCG).measures == Task(measures="nDCG").measures == ("nDCG",)
+    assert Task(labels={"RR": "first"}, measures="RR").labels == {"RR": "first"}
+
+
+def test_a_task_is_written_and_read_back(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    FULL.save("task.toml")
+    assert Task.from_file("task.toml") == read_task("task.toml") == FULL
+    assert fe.Task.from_file(tmp_path / "task.toml").path == tmp_path / "task.toml"
+    Task().save("empty.toml")
+    assert (Path("empty.toml").read_text(), read_task("empty.toml")) == ("", Task())
+
+
+def test_paths_follow_the_file(tmp_path, monkeypatch):
+    """A task that is written to another folder names the same files."""
+    monkeypatch.chdir(tmp_path)
+    task = Task(
+        qrels=["q.qrels", "/data/q"], attributes={"A": {"groups": ["g"], "memberships": "deep/a.csv"}}
+    )
+    task.save("deep/task.toml")
+    again = read_task("deep/task.toml")
+    assert [path.resolve() for path in again.qrels] == [tmp_path / "q.qrels", Path("/data/q")]
+    assert again.attributes["A"].memberships == Path("deep/a.csv")
+    assert '"a.csv"' in Path("deep/task.toml").read_text()
+
+
+def test_the_sample_task_survives(tmp_path):
+    task = read_task(ROOT / "qrels" / "task.toml")
+    task.save(tmp_path / "task.toml")
+    assert read_task(tmp_path / "task.toml") == task
+    with pytest.raises(UsageError, match="runs were given without a table"):
+        Task(runs=(RunInfo("a.run"),)).to_toml()
+
+
+names = st.text(st.characters(codec="utf-8", exclude_characters="\0"), min_size=1, max_size=20)
+shares = st.floats(0, 1e15)
+
+
+@given(names, names, st.lists(names, min_size=1, max_size=3, unique=True), st.data())
+def test_any_text_and_number_survives(tmp_path_factory, name, attribute, groups, data):
+    target = data.draw(st.fixed_dictionaries(dict.fromkeys(groups, shares)))
+    spec = {"groups": groups, "target": target, "topics": groups, "weight": data.draw(shares)}
+    task = Task(name=name, measures=groups, attributes={attribute: spec}, labels={groups[0]: name})
+    path = tmp_path_factory.mktemp("task") / "task.toml"
+    task.save(path)
+    assert read_task(path) == task
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ({"name": 3}, "^Task: name = 3; expected a text$"),
+        ({"cutoff": 0}, "Task: cutoff = 0; expected a whole number of at least 1"),
+        ({"max_grade": -1}, "Task: max_grade = -1; expected a number above 0"),
+        ({"max_grade": "2"}, "Task: max_grade = '2'; expected a number"),
+        ({"order": "rank"}, "Task: order = 'rank'; expected one of score, file"),
+        ({"measures": 3}, "Task: measures = 3; expected a list of texts"),
+        ({"measures": ["RR", None]}, "Task: measures = .*; expected a list of texts"),
+        ({"labels": ["RR"]}, r"Task: labels = \['RR'\]; expected a label for each measure"),
+        ({"qrels": 3}, "Task: qrels = 3; expected the name of a file"),
+        ({"runs": 3}, "Task: runs = 3; expected the name of a file"),
+        ({"runs": "none.csv"}, "none.csv: cannot be read"),
+        ({"policy": "PL"}, "Task: policy.kind = 'PL'; expected one of ranking, pl, samples"),
+        ({"policy": 3}, r"Task: policy = 3; expected a table, \[policy\]"),
+        ({"policy": {"sed": 3}}, "Task: the unknown key 'sed'; expected one of kind, temperature"),
+        ({"attributes": ["SEX"]}, r"Task: attributes = \['SEX'\]; expected a table"),
+        ({"attributes": {"SEX": 3}}, "Task: attributes.SEX = 3; expected a table"),
+        ({"attributes": {"SEX": {}}}, r"Task: attributes.SEX.groups = \[\]; expected one or more names"),
+        (
+            {"attributes": {"S": {"groups": "fm"}}},
+            "Task: attributes.S.groups = 'fm'; expected a list of texts",
+        ),
+        (
+            {"attributes": {"S": {"groups": ["f"], "kind": "x"}}},
+            "Task: attributes.S.kind = 'x'; expected one of",
+        ),
+        (
+            {"attributes": {"S": AttributeSpec("S", ("f", "f"))}},
+            "Task: attributes.S.groups = .*; expected no group",
+        ),
+        ({"name": "\udc80"}, "cannot be written as UTF-8"),
+    ],
+)
+def test_wrong_tasks(values, message):
+    with pytest.raises((UsageError, InputError), match=message):
+        Task(**values).to_toml()
