@@ -307,7 +307,7 @@ class CompositeMeasure(Measure):
 FEW = 8
 """Up to so many terms, such as groups, numpy adds whole columns faster than it accumulates along the rows."""
 MANY = 512
-"""From so many sums on, too, if the terms of a sum are apart in memory, such as documents beside thousands of groups."""
+"""From so many sums on, too, if the terms of one are apart in memory, as documents beside thousands of groups are."""
 
 
 def rank_sum(terms: Array) -> Floats:
