@@ -726,3 +726,59 @@ def test_a_run_from_a_pipe_is_read_once(tmp_path):
     record = json.loads((tmp_path / "out" / "report.json").read_text())
     assert sorted(record["leaderboard"]) == ["a", "b"]
     assert None in [file["sha256"] for file in record["files"]]
+
+
+THIN_TASK = """
+cutoff = 5
+measures = ["nDCG@5", "AWRF(attr='G')", "D_group(attr='G')", "D_ind", "AWRF(attr='H')"]
+[attributes.G]
+groups = ["x", "y"]
+memberships = "g.csv"
+target = "relevant"
+unmapped = "skip"
+[attributes.H]
+groups = ["x", "y"]
+memberships = "g.csv"
+topics = ["nosuch*"]
+"""
+THIN_QRELS = {
+    "two topics": "q1 0 a 1\nq1 0 b 0\nq1 0 c 2\nq2 0 a 1\nq2 0 b 1\n",
+    "one topic": "q1 0 a 1\nq1 0 b 0\n",
+    "nothing relevant": "q1 0 a 0\nq1 0 b 0\nq2 0 a 0\n",
+}
+THIN_RUNS = {
+    "good": "q1 Q0 a 1 3 good\nq1 Q0 b 2 2 good\nq2 Q0 b 1 1 good\n",
+    "other": "q1 Q0 b 1 3 other\nq1 Q0 a 2 2 other\nz Q0 a 1 1 other\n",
+    "unjudged": "q1 Q0 u 1 3 unjudged\nq1 Q0 v 2 2 unjudged\nq2 Q0 w 1 1 unjudged\n",
+}
+
+
+@pytest.mark.filterwarnings("error::RuntimeWarning")
+@pytest.mark.parametrize("policy", ["ranking", "pl"])
+@pytest.mark.parametrize("runs", [["good"], ["unjudged"], ["good", "other"], ["good", "unjudged"]])
+@pytest.mark.parametrize("qrels", THIN_QRELS)
+def test_a_report_on_next_to_nothing(tmp_path, qrels, runs, policy):
+    """Unjudged documents only, one topic, one run, nothing relevant, an attribute that applies nowhere."""
+    (tmp_path / "t.toml").write_text(f'qrels = "q"\n{THIN_TASK}')
+    (tmp_path / "q").write_text(THIN_QRELS[qrels])
+    (tmp_path / "g.csv").write_text("doc,group\na,x\nb,y\nc,x\n")
+    for run in runs:
+        (tmp_path / run).write_text(THIN_RUNS[run])
+    files = [str(tmp_path / run) for run in runs]
+    assert make(tmp_path / "t.toml", files, tmp_path / "out", "--policy", policy, "--samples", "4") == 0
+    record = json.loads((tmp_path / "out" / "report.json").read_text())
+    values = {(mean["run"], mean["measure"]): mean["value"] for mean in record["means"]}
+    for run in runs:
+        assert values[run, "AWRF(attr='H')@5"] is None  # and not 0, which would be perfect
+        if run == "unjudged" or qrels == "nothing relevant":
+            assert values[run, "AWRF(attr='G')@5"] is None
+            assert values[run, "nDCG@5"] in ([None, 0] if qrels == "nothing relevant" else [0])
+    assert "<table" in (tmp_path / "out" / "index.html").read_text()
+
+
+def test_a_run_without_a_judged_topic_among_others_is_an_error_and_writes_nothing(tmp_path):
+    task, files = write_task(tmp_path / "task", ["a", "b"], ["q1", "q2"])
+    Path(files[1]).write_text("z1 Q0 d01 1 1 b\n")
+    with pytest.raises(InputError, match="no topic that is judged"):
+        make(task, files, tmp_path / "out")
+    assert [path.name for path in tmp_path.iterdir()] == ["task"]

@@ -413,6 +413,8 @@ class CompositeMeasure(Measure):
 
 FEW = 8
 """Up to so many terms, such as groups, numpy adds whole columns faster than it accumulates along the rows."""
+MANY = 512
+"""From so many sums on, too, if the terms of one are apart in memory, as documents beside thousands of groups are."""
 
 
 def rank_sum(terms: Array) -> Floats:
@@ -424,7 +426,7 @@ def rank_sum(terms: Array) -> Floats:
     >>> float(rank_sum(np.array([0.5, 0.25, 0.0])))
     0.75
     """
-    if terms.shape[-1] <= FEW:
+    if terms.shape[-1] <= FEW or (terms.strides[-1] > terms.itemsize and terms[..., 0].size >= MANY):
         total = np.zeros(terms.shape[:-1])
         for position in range(terms.shape[-1]):
             total += terms[..., position]
