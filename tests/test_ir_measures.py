@@ -207,6 +207,7 @@ def test_groups_with_other_names_of_columns(column):
     assert table.value.tolist() == pytest.approx([0.6887], abs=1e-4)
 
 
+@pytest.mark.slow  # ranx compiles its functions
 def test_ranx_objects():
     ranx = pytest.importorskip("ranx", reason="ranx is not installed (it needs numba)")
     judged, nested = forms()["dicts"]
@@ -327,6 +328,8 @@ def test_the_calls_that_pyterrier_makes(task):
     measures = [ir_measures.nDCG @ 10, ir_measures.GF(attr="HINDEX") @ 20, ir_measures.D_ind @ 20]
     assert set(ir_measures.run_inputs(measures)) == {"query_id", "doc_id", "score"}
     assert set(ir_measures.qrel_inputs(measures)) == {"query_id", "doc_id", "relevance"}
+    for measure in ir_measures.measures.registry.values():
+        measure.__doc__, measure.__module__ = measure.__doc__, measure.__module__  # PyTerrier sets both
     qrels, run = pd.DataFrame(QRELS), pd.DataFrame(RUN)
     whole = {(m.query_id, m.measure): m.value for m in ir_measures.iter_calc(measures, qrels, run)}
     batches = {}

@@ -113,7 +113,9 @@ class NativeMeasure(their_measures.Measure):
 
 def _declare(name: str) -> NativeMeasure:
     """The ir-measures form of one of this package's measures."""
-    members = {"__name__": name, "NAME": name, "PRETTY_NAME": name, "__doc__": NativeMeasure.SHORT_DESC}
+    # Its documentation can be replaced, as PyTerrier does; that of the native class would load numpy.
+    about = f"{name} of fairevals; see fairevals.{name}."
+    members = {"__name__": name, "NAME": name, "PRETTY_NAME": name, "__doc__": about}
     measure: NativeMeasure = type(f"_{name}", (NativeMeasure,), members)()
     return measure
 
