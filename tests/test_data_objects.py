@@ -40,7 +40,7 @@ def test_runs_from_everything(tmp_path):
     assert sampled.lists == [("q", "1"), ("q", "2")]
     pd.testing.assert_frame_equal(Run.from_frame(sampled.to_frame()).to_frame(), sampled.to_frame())
     for given_run in (run, RUN, run.to_frame()):
-        assert fe.evaluate({"mine": given_run}, QRELS, "nDCG").value.tolist() == pytest.approx(
+        assert fe.evaluate({"mine": given_run}, QRELS, "nDCG").frame().value.tolist() == pytest.approx(
             [0.75], abs=0.1
         )
 
@@ -114,7 +114,7 @@ def test_wrong_data(call, message):
 
 
 def awrf(groups) -> float:
-    return fe.evaluate(RUN, QRELS, "AWRF(attr='S')", groups={"S": groups}).value[0]
+    return fe.evaluate(RUN, QRELS, "AWRF(attr='S')", groups={"S": groups}).frame().value[0]
 
 
 SEX = {"a": "f", "b": "m", "c": "f"}

@@ -81,7 +81,7 @@ sys.path.insert(0, {str(tmp_path)!r})
 with warnings.catch_warnings(record=True) as caught:
     warnings.simplefilter("always")
     import fairevals
-print(fairevals.evaluate({{"q": {{"a": 1.0}}}}, {{"q": {{"a": 1}}}}, "nDCG").value.tolist())
+print(fairevals.evaluate({{"q": {{"a": 1.0}}}}, {{"q": {{"a": 1}}}}, "nDCG").frame().value.tolist())
 for warning in caught:
     print(warning.category.__name__, str(warning.message))
 """
@@ -224,8 +224,8 @@ def test_ir_datasets_objects():
     qrels = [formats.TrecQrel(item.query_id, item.doc_id, item.relevance, "0") for item in QRELS]
     judged, nested = forms()["dicts"]
     pd.testing.assert_frame_equal(
-        fairevals.evaluate(run, iter(qrels), "nDCG@10"),
-        fairevals.evaluate({"run": nested}, judged, "nDCG@10"),
+        fairevals.evaluate(run, iter(qrels), "nDCG@10").frame(),
+        fairevals.evaluate({"run": nested}, judged, "nDCG@10").frame(),
     )
 
 

@@ -120,14 +120,14 @@ GROUPS = {"A": {"a": "x", "b": "y", "c": "x", "d": "y"}}
 
 
 def test_objects_wherever_a_name_is_taken():
-    by_name = fe.evaluate(RUN, QRELS, ["GFR(util='ERR')@2", "nDCG@2"], groups=GROUPS)
+    by_name = fe.evaluate(RUN, QRELS, ["GFR(util='ERR')@2", "nDCG@2"], groups=GROUPS).frame()
     pd.testing.assert_frame_equal(
-        fe.evaluate(RUN, QRELS, [GFR(util="ERR") @ 2, nDCG @ 2], groups=GROUPS), by_name
+        fe.evaluate(RUN, QRELS, [GFR(util="ERR") @ 2, nDCG @ 2], groups=GROUPS).frame(), by_name
     )
     one = by_name[by_name.measure == "nDCG@2"].reset_index(drop=True)
     for alone in ("nDCG@2", nDCG @ 2, ir_measures.nDCG @ 2):
-        pd.testing.assert_frame_equal(fe.evaluate(RUN, QRELS, alone), one)
-        pd.testing.assert_frame_equal(fe.evaluate(RUN, QRELS, task=fe.Task(measures=alone)), one)
+        pd.testing.assert_frame_equal(fe.evaluate(RUN, QRELS, alone).frame(), one)
+        pd.testing.assert_frame_equal(fe.evaluate(RUN, QRELS, task=fe.Task(measures=alone)).frame(), one)
     plan = Plan.of(load_collection(None, QRELS), nDCG)
     assert plan.measures == (nDCG(),)
     with pytest.raises(UsageError, match="no measure"):
@@ -145,7 +145,7 @@ def test_measures_of_ir_measures_have_the_values_of_ir_measures():
         ir_measures.nDCG(judged_only=True) @ 2,
         ir_measures.P(rel=2) @ 2,
     ]
-    table = fe.evaluate(RUN, QRELS, theirs, per_topic=True)
+    table = fe.evaluate(RUN, QRELS, theirs).frame(per_topic=True)
     ours = {(row.measure, row.topic): row.value for row in table[table.topic != "all"].itertuples()}
     values = {(str(m.measure), m.query_id): m.value for m in ir_measures.iter_calc(theirs, QRELS, RUN)}
     assert ours == pytest.approx(values)
@@ -166,7 +166,7 @@ def evaluated(measure, grades, unranked, labels, **attribute):
     groups = {
         "A": fe.Attribute.of("A", {f"r{r}": g for r, g in enumerate(labels)}, unmapped="skip", **attribute)
     }
-    return fe.evaluate(run, {"q": judged}, measure, groups=groups).value[0]
+    return fe.evaluate(run, {"q": judged}, measure, groups=groups).frame().value[0]
 
 
 CASES = [
