@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import math
+import os
 import re
 import subprocess
 import sys
@@ -689,3 +690,22 @@ def test_a_run_from_a_pipe_is_read_once(tmp_path):
     record = json.loads((tmp_path / "out" / "report.json").read_text())
     assert sorted(record["leaderboard"]) == ["a", "b"]
     assert None in [file["sha256"] for file in record["files"]]
+
+
+@pytest.mark.parametrize("backend", ["nonsense", "module://nothing", ""])
+def test_figures_need_no_backend(tmp_path, backend):
+    """The environment may name a backend that matplotlib does not know and refuses to be imported with."""
+    root = Path(__file__).parents[1]
+    words = ["--qrels", str(root / "qrels" / "sample.qrels"), str(root / "runs" / "bm25.run")]
+    for command in (["exposure", "--figure", "x.svg"], ["report", "-m", "P@1", "-o", "out"]):
+        done = subprocess.run(
+            [sys.executable, "-m", "fairevals", *command, *words],
+            cwd=tmp_path,
+            env=os.environ | {"MPLBACKEND": backend, "PYTHONPATH": str(root)},
+            capture_output=True,
+            text=True,
+            timeout=120,
+        )
+        assert (done.returncode, "Traceback" in done.stderr) == (0, False), done.stderr
+    assert (tmp_path / "x.svg").exists()
+    assert (tmp_path / "out" / "index.html").exists()

@@ -14,6 +14,7 @@ import numpy as np
 from fairevals.collection.blocks import CELLS
 from fairevals.collection.collection import Collection, Slice
 from fairevals.collection.run import Run
+from fairevals.collection.spelling import Variants, document_variants, topic_variants
 from fairevals.errors import UsageError, escape, pluralize
 from fairevals.evaluation.expectation import defined_on_judged, expectations
 from fairevals.evaluation.plan import (
@@ -50,6 +51,8 @@ class RunScores:
     policy_remark: str
     judged: bool
     """Whether any of its documents is judged."""
+    variants: Variants
+    """Documents that would be judged if Unicode were normalised."""
 
 
 def score_piece(
@@ -77,8 +80,10 @@ def score_piece(
                 if estimate.se is not None:
                     se[m, here] = estimate.se
     notes = tuple(_notes(run.tag, set(run.topics), collection))
-    remark = opened.policy_remark if shard[0] == 0 else ""
-    return RunScores(run.tag, run.source, values, se, notes, documents, remark, judged)
+    remark, variants = "", Variants()
+    if shard[0] == 0:  # these are of the whole run
+        remark, variants = opened.policy_remark, document_variants(run, collection.qrels)
+    return RunScores(run.tag, run.source, values, se, notes, documents, remark, judged, variants)
 
 
 def _notes(tag: str, topics: Set[str], collection: Collection) -> Iterator[str]:
@@ -87,11 +92,18 @@ def _notes(tag: str, topics: Set[str], collection: Collection) -> Iterator[str]:
     if extra:
         many = pluralize(len(extra), "topic")
         yield f"{escape(tag)}: skipped {many} without judgements, such as {escape(min(extra))}"
+        if (variants := topic_variants(extra, qrels)).count:
+            yield _variants_remark(tag, variants, "topic")
     missing = [topic for topic in qrels.topics if topic not in topics]
     if missing:
         many = pluralize(len(missing), "judged topic")
         value = "undefined there" if skips else "utility 0, exposure undefined"
         yield f"{escape(tag)}: has nothing for {many}, such as {escape(missing[0])}: {value}"
+
+
+def _variants_remark(tag: str, variants: Variants, noun: str) -> str:
+    many = f"{pluralize(variants.count, noun)} without judgements"
+    return f"{escape(tag)}: {many} would have them if Unicode were normalised (NFC), such as {variants}"
 
 
 def name_runs(scored: Sequence[tuple[str, str]]) -> list[str]:
@@ -237,6 +249,7 @@ def score(
     pieces: list[Piece] = []
     notes: dict[int, tuple[str, ...]] = {}
     first: dict[int, RunScores] = {}
+    variants: list[list[Variants]] = [[] for _ in runs]
     shape = (len(runs), len(plan.measures), len(qrels.topics))
     values, se = np.full(shape, np.nan), np.full(shape, np.nan)
     documents, judged = np.zeros((shape[0], shape[2]), dtype=np.int64), set()
@@ -262,6 +275,8 @@ def score(
             documents[piece.run, at] += scored.documents
             judged |= {piece.run} if scored.judged else set()
             first.setdefault(piece.run, scored)
+            if scored.variants.count:
+                variants[piece.run].append(scored.variants)
             if progress:
                 progress(done, len(pieces))
     named, statuses, remarks = [], [], []
@@ -274,6 +289,10 @@ def score(
         remarks += [note for note in (*notes.get(run, scored.notes), scored.policy_remark) if note]
         if run not in judged and documents[run].any():
             remarks.append(f"{escape(scored.tag)}: none of its documents is judged")
+        if variants[run]:
+            earliest = min(variants[run], key=lambda some: qrels.number[some.example[0]])
+            every = Variants(sum(some.count for some in variants[run]), earliest.example)
+            remarks.append(_variants_remark(scored.tag, every, "document"))
     scores = Scores(tuple(name_runs(named)), plan.measures, qrels.topics, values, se)
     remarks += _unjudged_remarks(scores, hidden, collection.task.candidates)
     scores = replace(
