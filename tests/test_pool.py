@@ -14,7 +14,9 @@ from fairevals.collection import pool as pooling
 
 def natural(topic):
     """R9 before R10, numbers before letters."""
-    return [(not part.isdigit(), int(part) if part.isdigit() else part) for part in re.findall(r"\d+|\D+", topic)]
+    return [
+        (not part.isdigit(), int(part) if part.isdigit() else part) for part in re.findall(r"\d+|\D+", topic)
+    ]
 
 
 def slow_pool(runs, depth, order, samples):

@@ -15,6 +15,7 @@ import numpy as np
 
 from fairevals.collection.collection import Collection, Slice
 from fairevals.collection.run import Run
+from fairevals.collection.spelling import Variants, document_variants, topic_variants
 from fairevals.errors import FairevalsError, UsageError, escape, pluralize
 from fairevals.evaluation.expectation import defined_on_judged, expectations
 from fairevals.evaluation.plan import (
@@ -57,6 +58,8 @@ class RunScores:
     """See `OpenRun.diagnosed`."""
     judged: bool
     """Whether any of its documents is judged."""
+    variants: Variants
+    """Documents that would be judged if Unicode were normalised."""
 
 
 def score_piece(
@@ -92,7 +95,8 @@ def score_piece(
             if estimate.se is not None:
                 se[m, here] = estimate.se
     numbers = np.arange(shape[1]) if numbers is None else numbers
-    found = (tuple(run.topics), numbers, documents, opened.diagnosed(), judged)
+    variants = document_variants(run, collection.qrels)
+    found = (tuple(run.topics), numbers, documents, opened.diagnosed(), judged, variants)
     return RunScores(run.tag, run.source, values, se, *found)
 
 
@@ -102,11 +106,18 @@ def _notes(tag: str, topics: Set[str], collection: Collection) -> Iterator[str]:
     if extra:
         many = pluralize(len(extra), "topic")
         yield f"{escape(tag)}: skipped {many} without judgements, such as {escape(min(extra))}"
+        if (variants := topic_variants(extra, qrels)).count:
+            yield _variants_remark(tag, variants, "topic")
     missing = [topic for topic in qrels.topics if topic not in topics]
     if missing:
         many = pluralize(len(missing), "judged topic")
         value = "undefined there" if skips else "utility 0, exposure undefined"
         yield f"{escape(tag)}: has nothing for {many}, such as {escape(missing[0])}: {value}"
+
+
+def _variants_remark(tag: str, variants: Variants, noun: str) -> str:
+    many = f"{pluralize(variants.count, noun)} without judgements"
+    return f"{escape(tag)}: {many} would have them if Unicode were normalised (NFC), such as {variants}"
 
 
 def name_runs(scored: Sequence[tuple[str, str]]) -> list[str]:
@@ -330,6 +341,11 @@ def score(
         remarks += policy_remarks(tag, plan.policy, [piece.diagnosed for piece in one.pieces])
         if one.documents.any() and not any(piece.judged for piece in one.pieces):
             remarks.append(f"{escape(tag)}: none of its documents is judged")
+        variants = [piece.variants for piece in one.pieces if piece.variants.count]
+        if variants:
+            earliest = min(variants, key=lambda some: qrels.number[some.example[0]])
+            every = Variants(sum(some.count for some in variants), earliest.example)
+            remarks.append(_variants_remark(tag, every, "document"))
     values, se = (np.stack([getattr(one, name) for one in gathered]) for name in ("values", "se"))
     scores = Scores(tuple(name_runs(named)), plan.measures, qrels.topics, values, se)
     remarks += _unjudged_remarks(scores, hidden, collection.task.candidates)
