@@ -129,9 +129,17 @@ class Result:
             return make(self.scores, 4 if places is None else places)
         return (json_table if style == "json" else long_table)(self.scores, per_topic)
 
-    def render(self, style: str = "table", *, per_topic: bool = False, places: int | None = None) -> str:
-        """The result as text: "table", "csv", "tsv", "json", "latex" or "html"."""
-        return render(self.table(style, per_topic=per_topic, places=places), style, places)
+    def render(
+        self,
+        style: str = "table",
+        *,
+        per_topic: bool = False,
+        places: int | None = None,
+        spreadsheet: bool = False,
+    ) -> str:
+        """The result as text: "table", "csv", "tsv", "json", "latex" or "html"; see `render` of `fairevals.io.out`."""
+        table = self.table(style, per_topic=per_topic, places=places)
+        return render(table, style, places, spreadsheet=spreadsheet)
 
     def to_latex(self, *, per_topic: bool = False, places: int = 4) -> str:
         """The leaderboard for a paper, with the rules of booktabs and the best values in bold."""

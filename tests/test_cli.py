@@ -158,6 +158,24 @@ class TestScore:
         assert "../../x" in out
         assert sorted(folder.rglob("*")) == before
 
+    def test_formulas_for_spreadsheets(self, fairevals, folder):
+        """Names that would be formulas are marked if asked for; numbers never are."""
+        tags = ["=cmd|calc", "+1", "-x", "@a", "a=b", "'q"]
+        for number, tag in enumerate(tags):
+            (folder / f"{number}.run").write_text(f"-1 Q0 a 1 1 {tag}\n")
+        (folder / "minus.qrels").write_text("-1 0 a 1\n")
+        runs = [f"{number}.run" for number in range(len(tags))]
+        words = ("score", "--qrels", "minus.qrels", *runs, "-m", "EE_L", "-q")
+        for style, mark in (("csv", ","), ("tsv", "\t")):
+            verbatim = fairevals(*words, "--format", style)[1]
+            marked = fairevals(*words, "--format", style, "--spreadsheet")[1]
+            assert [line.split(mark)[0] for line in verbatim.splitlines()[1::2]] == tags
+            names = [line.split(mark)[:2] for line in marked.splitlines()[1::2]]
+            assert names == [[name, "'-1"] for name in ("'=cmd|calc", "'+1", "'-x", "'@a", "a=b", "'q")]
+            numbers = [[line.split(mark)[2:] for line in text.splitlines()] for text in (verbatim, marked)]
+            assert numbers[0] == numbers[1]
+        assert fairevals(*words, "--spreadsheet") == fairevals(*words)
+
     def test_two_processes(self, fairevals):
         words = (
             *SCORE,
@@ -347,6 +365,11 @@ class TestErrors:
             (("score", "--qrels", "good.run", "good.run"), 1, "good.run:1: 6 columns"),
             (("pool", "missing.run", "--depth", "3"), 1, "missing.run: cannot be read"),
             (("validate", "good.run"), 2, "give --task T.toml or --qrels Q"),
+            (
+                ("exposure", *SCORE[1:4], "--by", "group", "--attr", "ZZ"),
+                2,
+                "unknown attribute 'ZZ'; there are none",
+            ),
         ],
     )
     def test_messages_and_codes(self, fairevals, words, code, message):

@@ -5,10 +5,13 @@ from __future__ import annotations
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 import time
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
@@ -267,8 +270,8 @@ def test_files_that_are_none(tmp_path, monkeypatch):
 class Processes:
     """A scheduler and two workers, each a process of its own on this machine."""
 
-    def __init__(self, folder: Path) -> None:
-        self.folder, self.started = folder, []
+    def __init__(self, folder: Path, *options: str) -> None:
+        self.folder, self.started, self.options = folder, [], options
         self.address = ""
 
     def _start(self, *words: str) -> subprocess.Popen[bytes]:
@@ -298,7 +301,7 @@ class Processes:
                 "distributed.cli.dask_worker",
                 self.address,
                 *("--host", "127.0.0.1", "--nthreads", "1", "--no-nanny", "--no-dashboard"),
-                *("--memory-limit", "0", "--name", str(name)),
+                *("--memory-limit", "0", "--name", str(name), *self.options),
             )
             for name in range(2)
         ]
@@ -323,16 +326,22 @@ class Processes:
             process.wait(10)
 
 
-@pytest.fixture(scope="module")
-def cluster(tmp_path_factory):
+@contextmanager
+def running_cluster(folder: Path, *options: str) -> Iterator[Processes]:
     pytest.importorskip(
         "distributed", reason="Dask's distributed is not installed: pip install 'fairevals[dask]'"
     )
     from distributed import Client
 
-    with Processes(tmp_path_factory.mktemp("cluster")) as processes:
+    with Processes(folder, *options) as processes:
         with Client(processes.address, timeout="20s", set_as_default=False) as client:
             client.wait_for_workers(2, timeout=30)
+        yield processes
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory):
+    with running_cluster(tmp_path_factory.mktemp("cluster")) as processes:
         yield processes
 
 
@@ -410,15 +419,178 @@ def test_a_worker_is_killed_while_it_works(cluster, folder, monkeypatch):
     assert_same(found, expected)
 
 
-def test_an_address_without_a_scheduler(capsys):
+PRELOAD = """
+import os, signal, time
+from pathlib import Path
+from fairevals.evaluation import pieces
+
+opened = pieces.open_run
+
+def open_run(*args, **kwargs):
+    Path("reached").touch()
+    if Path("deadly").exists():
+        os.kill(os.getpid(), signal.SIGKILL)
+    while not Path("go").exists():
+        time.sleep(0.05)
+    return opened(*args, **kwargs)
+
+pieces.open_run = open_run
+"""
+
+
+@pytest.fixture
+def waiting(tmp_path):
+    """A cluster whose workers wait, or kill themselves, before they score a piece."""
+    (tmp_path / "preload.py").write_text(PRELOAD)
+    with running_cluster(tmp_path, "--preload", "preload.py") as processes:
+        yield processes
+
+
+def scored_on(
+    cluster: Processes, interrupt: Callable[[subprocess.Popen[str]], object], *options: str
+) -> tuple[int, str, str]:
+    """A command that is interrupted as soon as a worker has a piece: code, output and errors, but not for ever."""
+    words = ["score", "--task", str(TASK), str(ROOT / "runs" / "bm25.run"), "-m", "P@1", *options]
+    running = subprocess.Popen(
+        [sys.executable, "-m", "fairevals", *words, "--dask", cluster.address],
+        env=os.environ | {"PYTHONPATH": str(ROOT)},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+    )
+    try:
+        end = time.monotonic() + 30
+        while not (cluster.folder / "reached").exists():
+            assert time.monotonic() < end
+            assert running.poll() is None, running.communicate()
+            time.sleep(0.05)
+        interrupt(running)
+        out, err = running.communicate(timeout=40)
+        return running.returncode, out, err
+    finally:
+        running.kill()
+        running.wait()
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
+def test_the_scheduler_vanishes_while_it_works(waiting, number):
+    code, out, err = scored_on(waiting, lambda _: waiting.started[0].send_signal(number))
+    lost = f"the connection to the Dask cluster at {waiting.address!r} was lost"
+    assert (code, out, err) == (1, "", f"fairevals: error: {lost}\n")
+
+
+def test_the_scheduler_stops_answering(waiting):
+    stop = waiting.started[0].send_signal
+    code, out, err = scored_on(waiting, lambda _: stop(signal.SIGSTOP), "--timeout", "1")
+    assert (code, out) == (1, "")
+    assert err == "fairevals: error: the Dask scheduler has not answered for 1 s\n"
+
+
+def test_all_workers_are_killed(waiting):
+    def kill(_: object) -> None:
+        for worker in waiting.workers:
+            worker.kill()
+
+    code, out, err = scored_on(waiting, kill, "--timeout", "1")
+    assert (code, out) == (1, "")
+    assert err == "fairevals: error: the Dask cluster has had no workers for 1 s\n"
+
+
+def test_a_run_that_kills_worker_after_worker(tmp_path):
+    """Each is replaced, as in a cluster that looks after itself."""
+    (tmp_path / "preload.py").write_text(PRELOAD)
+    (tmp_path / "deadly").touch()
+    with running_cluster(tmp_path, "--preload", "preload.py", "--nanny") as processes:
+        code, out, err = scored_on(processes, lambda _: None)
+        for worker in processes.workers:
+            worker.terminate()  # and with it the processes that it looks after
+        for worker in processes.workers:
+            worker.wait(30)
+    died = "4 workers of the Dask cluster died of it, perhaps for lack of memory"
+    assert (code, out, err) == (1, "", f"fairevals: error: {ROOT / 'runs' / 'bm25.run'}: {died}\n")
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_interrupted_while_the_cluster_works(waiting, number):
+    found = scored_on(waiting, lambda running: running.send_signal(number))
+    assert found == (130, "", "fairevals: interrupted\n")
+
+
+DASK = [
+    "-m",
+    "fairevals",
+    "score",
+    "--task",
+    str(TASK),
+    str(ROOT / "runs" / "bm25.run"),
+    "-m",
+    "P@1",
+    "--dask",
+]
+
+
+@pytest.mark.parametrize(
+    ("address", "reason"),
+    [
+        ("nonsense", "missing port number"),
+        ("nonsense://x", "unknown address scheme 'nonsense'"),
+        ("tcp://127.0.0.1:99999", "expected a port from 1 to 65535"),
+        ("tcp://[::1:2", "ipv6 needs brackets"),
+        ("tls://127.0.0.1:8786", "TLS expects"),
+        ("inproc://x", "not enough values"),
+    ],
+)
+def test_what_is_not_an_address(address, reason):
+    """The whole program ends at once: a client that failed would keep it waiting at its end."""
     pytest.importorskip(
         "distributed", reason="Dask's distributed is not installed: pip install 'fairevals[dask]'"
     )
-    options = ["score", "--task", str(TASK), str(ROOT / "runs" / "bm25.run"), "--dask"]
-    assert main([*options, "nonsense://x"]) == 2
-    assert "there is no Dask scheduler at 'nonsense://x'" in capsys.readouterr().err
-    assert main([*options, "tcp://127.0.0.1:9", "--jobs", "2"]) == 2
+    done = subprocess.run([sys.executable, *DASK, address], capture_output=True, text=True, timeout=25)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith(f"fairevals: error: there is no Dask scheduler at {address!r} (")
+    assert reason in done.stderr
+    assert done.stderr.endswith("; expected an address such as tcp://host:8786\n")
+
+
+@pytest.mark.parametrize("says", [b"", b"SSH-2.0-OpenSSH_9.2\r\n", b"\x10" + bytes(100), bytes(100)])
+def test_another_service_at_the_address(says, capsys):
+    """One that waits for us to speak, and some that say what no scheduler says."""
+    pytest.importorskip(
+        "distributed", reason="Dask's distributed is not installed: pip install 'fairevals[dask]'"
+    )
+    with socket.create_server(("127.0.0.1", 0)) as server, ThreadPoolExecutor(1) as thread:
+        server.settimeout(20)
+        accepted = thread.submit(server.accept)
+        accepted.add_done_callback(lambda future: future.result()[0].sendall(says))
+        address = f"tcp://127.0.0.1:{server.getsockname()[1]}"
+        assert main([*DASK[2:], address, "--timeout", "1"]) == 2
+        accepted.result()[0].close()
+    assert f"there is no Dask scheduler at {address!r} (" in capsys.readouterr().err
+
+
+def test_the_address_of_a_worker(cluster, capsys):
+    from distributed import Client
+
+    with Client(cluster.address, set_as_default=False) as client:
+        worker = next(iter(client.nthreads()))
+    assert main([*DASK[2:], worker]) == 2
+    assert "a Worker answers" in capsys.readouterr().err
+
+
+def test_nobody_listens(capsys):
+    pytest.importorskip(
+        "distributed", reason="Dask's distributed is not installed: pip install 'fairevals[dask]'"
+    )
+    assert main([*DASK[2:], "tcp://127.0.0.1:9", "--timeout", "1"]) == 2
+    assert "at 'tcp://127.0.0.1:9' (no answer within 1 s)" in capsys.readouterr().err
+
+
+def test_options_that_exclude_each_other(capsys):
+    assert main([*DASK[2:], "tcp://127.0.0.1:9", "--jobs", "2"]) == 2
     assert "--jobs or --dask, not both" in capsys.readouterr().err
+    assert main([*DASK[2:-1], "--timeout", "2"]) == 2
+    assert "--timeout is for --dask" in capsys.readouterr().err
 
 
 def test_without_dask(monkeypatch, capsys):

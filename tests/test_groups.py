@@ -17,6 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fairevals.collection.groups import Attribute, load_attribute
+from fairevals.collection.inputs import load_qrels
 from fairevals.errors import InputError, InputWarning, Place, UsageError
 from fairevals.ids import Ids
 from fairevals.io.memberships import checked_target, normalise_rows, read_memberships, read_target_file
@@ -560,3 +561,23 @@ def test_wrong_memberships_from_python(memberships, place, message):
 def test_wrong_options_from_python(options, message):
     with pytest.raises(UsageError, match=message):
         Attribute.of("X", {"a": "g"}, **options)
+
+
+@pytest.mark.parametrize("target", [[1e308, 1e308], {"*": [1e308, 1e308]}, {"x": 1e308, "y": 1e308}])
+def test_a_target_whose_sum_overflows(target):
+    qrels = load_qrels({"q": {"a": 1}})
+    with pytest.raises(InputError, match=r"A: a target that sums to inf; expected 1"):
+        Attribute.of("A", {"a": "x", "b": "y"}, target=target).bound(qrels)
+
+
+def test_weights_whose_sum_overflows(tmp_path):
+    (tmp_path / "m.csv").write_text("doc,group,weight\na,x,1e308\na,y,1e308\n")
+    with pytest.warns(InputWarning, match="do not sum to 1"):
+        attribute = Attribute.of("A", tmp_path / "m.csv")
+    assert attribute.columns.weights.tolist() == [[0.5, 0.5]]
+
+
+def test_a_target_file_whose_sum_overflows(tmp_path):
+    (tmp_path / "t").write_text("1e308\n1e308\n")
+    with pytest.raises(InputError, match=r"t:2: a target that sums to inf; expected 1"):
+        read_target_file(tmp_path / "t", ["x", "y"])

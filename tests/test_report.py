@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import math
+import os
 import re
 import subprocess
 import sys
@@ -782,3 +783,22 @@ def test_a_run_without_a_judged_topic_among_others_is_an_error_and_writes_nothin
     with pytest.raises(InputError, match="no topic that is judged"):
         make(task, files, tmp_path / "out")
     assert [path.name for path in tmp_path.iterdir()] == ["task"]
+
+
+@pytest.mark.parametrize("backend", ["nonsense", "module://nothing", ""])
+def test_figures_need_no_backend(tmp_path, backend):
+    """The environment may name a backend that matplotlib does not know and refuses to be imported with."""
+    root = Path(__file__).parents[1]
+    words = ["--qrels", str(root / "qrels" / "sample.qrels"), str(root / "runs" / "bm25.run")]
+    for command in (["exposure", "--figure", "x.svg"], ["report", "-m", "P@1", "-o", "out"]):
+        done = subprocess.run(
+            [sys.executable, "-m", "fairevals", *command, *words],
+            cwd=tmp_path,
+            env=os.environ | {"MPLBACKEND": backend, "PYTHONPATH": str(root)},
+            capture_output=True,
+            text=True,
+            timeout=120,
+        )
+        assert (done.returncode, "Traceback" in done.stderr) == (0, False), done.stderr
+    assert (tmp_path / "x.svg").exists()
+    assert (tmp_path / "out" / "index.html").exists()

@@ -94,11 +94,13 @@ def add_policy(parser: Any) -> None:
 
 
 def add_output(parser: Any, default: str = "table") -> None:
-    """--format, -o, -p."""
+    """--format, -o, --force, --spreadsheet, -p."""
     add = parser.add_argument_group("output").add_argument
     formats = ("table", "csv", "tsv", "json", "latex")
     add("--format", choices=formats, default=default, help=f"default: {default}")
     add_file(add)
+    text = "in csv and tsv, put ' before names that a spreadsheet would take for formulas, such as =1+1"
+    add("--spreadsheet", action="store_true", help=text)
     add("-p", "--places", type=whole(0, 100), metavar="N", help="decimals (default: 4 in tables, else all)")
 
 
@@ -191,10 +193,10 @@ def emit(texts: Iterable[str], output: str | None) -> None:
 
 
 def emit_table(table: Table, args: argparse.Namespace) -> None:
-    """Print a table as --format, -o and -p ask."""
+    """Print a table as --format, -o, --spreadsheet and -p ask."""
     from fairevals.io.out import render
 
-    emit([render(table, args.format, args.places)], args.output)
+    emit([render(table, args.format, args.places, spreadsheet=args.spreadsheet)], args.output)
 
 
 def log(*lines: str) -> None:

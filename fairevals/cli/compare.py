@@ -35,7 +35,8 @@ def run(args: argparse.Namespace) -> int:
     result = scored(runs, collection, plan, jobs=args.jobs, progress=common.progress("scoring"))
     common.log(*result.remarks)
     compared = result.compare(baseline, test=args.test, correct=args.correct)
-    common.emit([compared.render(args.format, args.places)], args.output)
+    text = compared.render(args.format, args.places, spreadsheet=args.spreadsheet)
+    common.emit([text], args.output)
     return 0
 
 

@@ -27,6 +27,7 @@ OPTIONS = {
     "policy 'pl'": "--policy pl",
     "method 'mc'": "--method mc",
     "more samples": "--samples",
+    "fewer jobs": "--jobs",
     "force": "--force",
 }
 """Words in the library's messages, and the option that a person at the command line would use."""

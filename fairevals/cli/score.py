@@ -24,25 +24,30 @@ def configure(parser: argparse.ArgumentParser) -> None:
     common.add_jobs(parser)
     text = "score on a Dask cluster, such as tcp://host:8786, whose workers can read the files"
     add("--dask", metavar="ADDRESS", help=text)
+    text = "how long to wait for the cluster while it does not answer or has no workers (default 30)"
+    add("--timeout", type=common.whole(1, 10**6), metavar="SECONDS", help=text)
 
 
 def run(args: argparse.Namespace) -> int:
-    from fairevals.ecosystem.cluster import connected
+    from fairevals.ecosystem.cluster import TIMEOUT, connected
     from fairevals.evaluation import with_components
     from fairevals.result import scored
 
     if args.dask is not None and args.jobs > 1:
         raise UsageError("give --jobs or --dask, not both")
+    if args.timeout is not None and args.dask is None:
+        raise UsageError("--timeout is for --dask ADDRESS")
     collection, plan = common.plan_of(args)
     if args.components:
         plan = with_components(plan, collection, unjudged=True)
     show = common.progress("scoring")
-    with nullcontext() if args.dask is None else connected(args.dask) as executor:
+    with nullcontext() if args.dask is None else connected(args.dask, args.timeout or TIMEOUT) as executor:
         result = scored(args.runs, collection, plan, jobs=args.jobs, executor=executor, progress=show)
     common.log(*result.remarks)
     topics = pluralize(len(result.topics), "topic")
     for measure, count in zip(plan.measures, result.scores.undefined().tolist(), strict=True):
         if count:
             common.log(f"{measure} is undefined on up to {count} of {topics}: not in its mean")
-    common.emit([result.render(args.format, per_topic=args.per_topic, places=args.places)], args.output)
+    options = {"places": args.places, "spreadsheet": args.spreadsheet}
+    common.emit([result.render(args.format, per_topic=args.per_topic, **options)], args.output)
     return 0

@@ -62,9 +62,6 @@ def add_groups(parser: Any) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    from concurrent.futures import ProcessPoolExecutor
-    from contextlib import nullcontext
-
     from fairevals.errors import UsageError, escape, names, pluralize
     from fairevals.io.folders import check_folder
     from fairevals.report.style import figure_bytes
@@ -79,17 +76,16 @@ def run(args: argparse.Namespace) -> int:
     settings = {name: value for name, value in given.items() if value is not None}
     Settings.for_method(args.method, **settings)  # report wrong settings before reading files
     splits = _splits(args)
-    with ProcessPoolExecutor(args.jobs) if args.jobs > 1 else nullcontext() as executor:
-        policies = sweep(
-            args.method,
-            splits["train"],
-            splits.get("valid"),
-            lambdas=args.lambdas or (),
-            seeds=range(args.seeds) if args.seeds else (args.seed or 0,),
-            executor=executor,
-            progress=progress("training"),
-            **settings,
-        )
+    policies = sweep(
+        args.method,
+        splits["train"],
+        splits.get("valid"),
+        lambdas=args.lambdas or (),
+        seeds=range(args.seeds) if args.seeds else (args.seed or 0,),
+        jobs=args.jobs,
+        progress=progress("training"),
+        **settings,
+    )
     learned = learning_figure(policies)
     rows = write_results(
         args.output,

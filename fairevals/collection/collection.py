@@ -10,7 +10,7 @@ import numpy as np
 from fairevals.collection.groups import Attribute, load_attribute
 from fairevals.collection.inputs import load_qrels
 from fairevals.collection.qrels import Qrels
-from fairevals.errors import UsageError
+from fairevals.errors import UsageError, unknown
 from fairevals.io.task import Task, read_task
 from fairevals.typing import Ints
 
@@ -48,6 +48,8 @@ class Collection:
         return replace(self, attributes=loaded)
 
     def _load(self, name: str) -> Attribute:
+        if name not in self.attribute_names:
+            raise unknown("attribute", name, self.attribute_names)
         if name not in self.groups:
             return load_attribute(self.task.attributes[name], self.qrels)
         given = self.groups[name]

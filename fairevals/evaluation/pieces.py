@@ -5,7 +5,7 @@ import os
 from abc import abstractmethod
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence, Set
-from concurrent.futures import Executor, Future, ProcessPoolExecutor
+from concurrent.futures import Executor, Future
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -15,6 +15,7 @@ import numpy as np
 
 from fairevals.collection.collection import Collection, Slice
 from fairevals.collection.run import Run
+from fairevals.collection.spelling import Variants, document_variants, topic_variants
 from fairevals.errors import FairevalsError, UsageError, escape, pluralize
 from fairevals.evaluation.expectation import defined_on_judged, expectations
 from fairevals.evaluation.plan import (
@@ -27,6 +28,7 @@ from fairevals.evaluation.plan import (
     unjudged_shares,
 )
 from fairevals.evaluation.scores import Scores
+from fairevals.evaluation.workers import AHEAD, Workers
 from fairevals.ids import Ids
 from fairevals.io.dataset import is_dataset, open_dataset, parts, require_rows, with_topics
 from fairevals.io.runs import cut_run
@@ -57,6 +59,8 @@ class RunScores:
     """See `OpenRun.diagnosed`."""
     judged: bool
     """Whether any of its documents is judged."""
+    variants: Variants
+    """Documents that would be judged if Unicode were normalised."""
 
 
 def score_piece(
@@ -92,7 +96,8 @@ def score_piece(
             if estimate.se is not None:
                 se[m, here] = estimate.se
     numbers = np.arange(shape[1]) if numbers is None else numbers
-    found = (tuple(run.topics), numbers, documents, opened.diagnosed(), judged)
+    variants = document_variants(run, collection.qrels)
+    found = (tuple(run.topics), numbers, documents, opened.diagnosed(), judged, variants)
     return RunScores(run.tag, run.source, values, se, *found)
 
 
@@ -102,11 +107,18 @@ def _notes(tag: str, topics: Set[str], collection: Collection) -> Iterator[str]:
     if extra:
         many = pluralize(len(extra), "topic")
         yield f"{escape(tag)}: skipped {many} without judgements, such as {escape(min(extra))}"
+        if (variants := topic_variants(extra, qrels)).count:
+            yield _variants_remark(tag, variants, "topic")
     missing = [topic for topic in qrels.topics if topic not in topics]
     if missing:
         many = pluralize(len(missing), "judged topic")
         value = "undefined there" if skips else "utility 0, exposure undefined"
         yield f"{escape(tag)}: has nothing for {many}, such as {escape(missing[0])}: {value}"
+
+
+def _variants_remark(tag: str, variants: Variants, noun: str) -> str:
+    many = f"{pluralize(variants.count, noun)} without judgements"
+    return f"{escape(tag)}: {many} would have them if Unicode were normalised (NFC), such as {variants}"
 
 
 def name_runs(scored: Sequence[tuple[str, str]]) -> list[str]:
@@ -136,6 +148,10 @@ class SharingExecutor(Executor):
     def share(self, value: Any) -> Any:
         """A stand-in for the value in `submit`, which workers receive as the value itself."""
 
+    @abstractmethod
+    def result(self, name: str, future: Future[Any]) -> Any:
+        """The result of what was submitted; raises if nobody is left to compute it. Messages call it by the name."""
+
 
 _shared: list[tuple[Collection, Plan]] = []
 
@@ -154,11 +170,19 @@ class Piece:
     topics: Ints | None = None
     """The numbers of its topics; None for all, or for those in the part of a file."""
 
+    @property
+    def name(self) -> str:
+        """What a message calls its run."""
+        if _is_path(self.source):
+            return os.fspath(self.source)
+        names = (getattr(self.source, attribute, None) for attribute in ("name", "source"))
+        return next((name for name in names if isinstance(name, str)), f"run {self.run + 1}")
+
 
 @contextmanager
 def _pool(
     collection: Collection, plan: Plan, jobs: int, executor: Executor | None
-) -> Iterator[tuple[Executor | None, Any]]:
+) -> Iterator[tuple[Executor | Workers | None, Any]]:
     """Where pieces are scored (None: in this process), and what `score_piece` gets there as `shared`."""
     both: Any = (collection, plan)
     if executor is not None:
@@ -166,32 +190,34 @@ def _pool(
     elif jobs == 1:
         yield None, both
     else:
-        pool = ProcessPoolExecutor(jobs, initializer=_share, initargs=both)
-        try:
-            yield pool, None
-        except BaseException:
-            # Interrupted, or one piece failed: nobody needs the others.
-            for process in list(pool._processes.values()):
-                process.terminate()
-            raise
-        finally:
-            pool.shutdown(cancel_futures=True)
+        with Workers(jobs, _share, *both) as workers:
+            yield workers, None
 
 
 def _results(
-    pool: Executor | None, jobs: int, function: Callable[..., Any], calls: Iterable[tuple[Any, ...]]
+    pool: Executor | Workers | None,
+    jobs: int,
+    function: Callable[..., Any],
+    calls: Iterable[tuple[str, tuple[Any, ...]]],
 ) -> Iterator[Any]:
     """The results of the calls, in order. Only a few are queued, so that the rest need not be in memory."""
-    waiting: deque[Future[Any]] = deque()
-    for call in calls:
+    if isinstance(pool, Workers):
+        yield from pool.results(function, calls)
+        return
+
+    def result(name: str, future: Future[Any]) -> Any:
+        return pool.result(name, future) if isinstance(pool, SharingExecutor) else future.result()
+
+    waiting: deque[tuple[str, Future[Any]]] = deque()
+    for name, call in calls:
         if pool is None:
             yield function(*call)
             continue
-        waiting.append(pool.submit(function, *call))
-        if len(waiting) >= 4 * max(jobs, 2):
-            yield waiting.popleft().result()
+        waiting.append((name, pool.submit(function, *call)))
+        if len(waiting) >= AHEAD * max(jobs, 2):
+            yield result(*waiting.popleft())
     while waiting:
-        yield waiting.popleft().result()
+        yield result(*waiting.popleft())
 
 
 LEAST_BYTES = 1 << 16
@@ -220,11 +246,12 @@ def _size(source: Any) -> int:
 
 
 def _pieces_of_dataset(
-    run: int, source: Any, collection: Collection, pool: Executor | None, jobs: int
+    run: int, source: Any, collection: Collection, pool: Executor | Workers | None, jobs: int
 ) -> list[Piece]:
     """Pieces of a data set that share no topic."""
     dataset, qrels = open_dataset(source), collection.qrels
-    fragments = list(_results(pool, jobs, with_topics, ((fragment,) for fragment in dataset.files)))
+    calls = ((fragment.path, (fragment,)) for fragment in dataset.files)
+    fragments = list(_results(pool, jobs, with_topics, calls))
     require_rows(dataset.name, sum(fragment.rows for fragment in fragments))
     require_judged_topic(dataset.name, sorted({t for file in fragments for t in file.topics}), qrels)
     pieces = []
@@ -308,7 +335,15 @@ def score(
             pieces += _pieces_of_dataset(run, sources[run], collection, pool, jobs)
         while pieces:
             calls = (
-                (shared, p.source, p.topics, None if p.topics is None else collection.slice_of(p.topics))
+                (
+                    p.name,
+                    (
+                        shared,
+                        p.source,
+                        p.topics,
+                        p.topics if p.topics is None else collection.slice_of(p.topics),
+                    ),
+                )
                 for p in pieces
             )
             results = _results(pool, jobs, score_piece, calls)
@@ -330,6 +365,11 @@ def score(
         remarks += policy_remarks(tag, plan.policy, [piece.diagnosed for piece in one.pieces])
         if one.documents.any() and not any(piece.judged for piece in one.pieces):
             remarks.append(f"{escape(tag)}: none of its documents is judged")
+        variants = [piece.variants for piece in one.pieces if piece.variants.count]
+        if variants:
+            earliest = min(variants, key=lambda some: qrels.number[some.example[0]])
+            every = Variants(sum(some.count for some in variants), earliest.example)
+            remarks.append(_variants_remark(tag, every, "document"))
     values, se = (np.stack([getattr(one, name) for one in gathered]) for name in ("values", "se"))
     scores = Scores(tuple(name_runs(named)), plan.measures, qrels.topics, values, se)
     remarks += _unjudged_remarks(scores, hidden, collection.task.candidates)

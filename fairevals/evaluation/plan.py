@@ -11,6 +11,7 @@ from fairevals.collection.collection import Collection
 from fairevals.collection.inputs import load_run
 from fairevals.collection.qrels import Qrels
 from fairevals.collection.run import Run
+from fairevals.collection.spelling import topic_variants
 from fairevals.errors import InputError, Place, UsageError, escape, unknown
 from fairevals.io.runs import RunOptions
 from fairevals.io.task import PolicySpec
@@ -180,6 +181,8 @@ def require_judged_topic(source: str, topics: Sequence[str], qrels: Qrels) -> No
     if not topics or any(topic in qrels.number for topic in topics):
         return  # readers refuse an empty file themselves
     ours = f"no topic that is judged (such as {escape(topics[0])!r})"
+    if (variants := topic_variants(topics, qrels)).count:
+        ours += f"; {variants.count} of {len(topics)} would be if Unicode were normalised (NFC: {variants})"
     known = repr(escape(qrels.topics[0])) if qrels.topics else "(none)"
     raise InputError(Place(source), ours, f"topics of {escape(qrels.source, 300)}, such as {known}")
 

@@ -272,7 +272,7 @@ def checked_target(values: Sequence[float], groups: Sequence[str], place: Place)
     for value in values:
         if not 0 <= value < math.inf:
             raise InputError(place, f"{value!r} in a target", "numbers of at least 0")
-    total = math.fsum(values)
+    total = math.fsum(values) if max(values) < 2 else sum(values)  # fsum raises if huge numbers overflow
     if abs(total - 1) > TARGET_TOLERANCE:
         raise InputError(place, f"a target that sums to {total:.10g}", f"1 (within {TARGET_TOLERANCE:g})")
     if abs(total - 1) > 1e-12:

@@ -23,6 +23,9 @@ _LATEX = str.maketrans(
 DECIMALS = 4
 """Decimals of a value for people."""
 
+FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n")
+"""What a cell starts with that a spreadsheet evaluates, or strips and then evaluates."""
+
 Cell = str | float | int | None
 
 
@@ -77,18 +80,26 @@ def format_p(p: float, places: int = 3) -> str:
     return f"<{least:.{places}f}" if p < least else format_number(p, places)
 
 
-def render(table: Table, style: str, places: int | None = None) -> str:
-    """The table as text that ends in a newline; the style is "table", "csv", "tsv", "json", "latex" or "html"."""
+def render(table: Table, style: str, places: int | None = None, *, spreadsheet: bool = False) -> str:
+    """The table as text that ends in a newline; the style is "table", "csv", "tsv", "json", "latex" or "html".
+
+    With `spreadsheet`, texts in csv and tsv that a spreadsheet would take for a formula start with `'`.
+    """
     if style == "json":
         rows = [dict(zip(table.columns, (_plain(c, places) for c in row), strict=True)) for row in table.rows]
         return json.dumps(rows, ensure_ascii=False, indent=1, allow_nan=False) + "\n"
     if style in ("csv", "tsv"):
         out = io.StringIO()
         writer = csv.writer(out, delimiter="," if style == "csv" else "\t", lineterminator="\n")
-        writer.writerow(table.columns)
-        writer.writerows([number(cell, places) for cell in row] for row in table.rows)
+        guard = _guarded if spreadsheet else (lambda cell: cell)
+        for row in (table.columns, *table.rows):
+            writer.writerow([number(guard(cell), places) for cell in row])
         return out.getvalue()
     return {"latex": _latex, "html": _html}.get(style, _text)(table, places)
+
+
+def _guarded(cell: Cell) -> Cell:
+    return f"'{cell}" if isinstance(cell, str) and cell.startswith(FORMULA) else cell
 
 
 def _plain(cell: Cell, places: int | None) -> Cell:

@@ -121,10 +121,10 @@ class Comparisons:
         table = full_table(self)
         return pd.DataFrame(list(table.rows), columns=list(table.columns))
 
-    def render(self, style: str = "table", places: int | None = None) -> str:
+    def render(self, style: str = "table", places: int | None = None, *, spreadsheet: bool = False) -> str:
         """As text: a summary with remarks ("table", "latex" or "html"), or all digits ("csv", "tsv", "json")."""
         if style not in ("table", "latex", "html"):
-            return render(full_table(self), style, places)
+            return render(full_table(self), style, places, spreadsheet=spreadsheet)
         before, after = {"latex": ("% ", ""), "html": ("<p>", "</p>")}.get(style, ("", ""))
         lines = [description(self, "*" if style == "table" else "bold:"), *remarks(self)]
         notes = [f"{before}{escape_html(line) if style == 'html' else line}{after}\n" for line in lines]

@@ -12,6 +12,7 @@ from typing import Any, Protocol, TypeVar
 import numpy as np
 
 from fairevals.errors import UsageError, unknown
+from fairevals.evaluation.workers import Workers
 from fairevals.measures import Measure
 from fairevals.training.data import Batch, Dataset, Standardiser, groups_needed
 from fairevals.training.losses import BanditRankLoss, DeltrLoss, ListNetLoss, PolicyGradient
@@ -186,13 +187,14 @@ def sweep(
     *,
     lambdas: Sequence[float] = (),
     seeds: Sequence[int] = (0,),
+    jobs: int = 1,
     executor: Executor | None = None,
     progress: Callable[[int, int], object] | None = None,
     **settings: Any,
 ) -> list[TrainedPolicy]:
-    """Train a policy for every λ and every seed, in that order; in an executor's processes if one is given.
+    """Train a policy for every λ and every seed, in that order; in `jobs` processes or those of an executor.
 
-    `progress(done, total)` is called after every policy, and without an executor after every epoch too.
+    `progress(done, total)` is called after every policy, and in this process after every epoch too.
     """
     default = Settings.for_method(method, **settings)
     if lambdas and method not in WITH_LAMBDA and any(lambdas):
@@ -203,14 +205,22 @@ def sweep(
     runs = [replace(default, lam=float(lam), seed=int(seed)) for lam, seed in pairs]
     report = progress or (lambda done, total: None)
     policies: list[TrainedPolicy] = []
-    per_run = default.epochs + 1 if executor is None else 1
+    is_here = executor is None and jobs == 1
+    per_run = default.epochs + 1 if is_here else 1
 
     def show(epoch: Epoch, model: Model) -> None:
         report(len(policies) * per_run + epoch.number + 1, len(runs) * per_run)
 
-    here = (train_policy(run, train, valid, show) for run in runs)
-    there = partial(train_policy, train=train, valid=valid)
-    for policy in here if executor is None else executor.map(there, runs):
-        policies.append(policy)
-        report(len(policies) * per_run, len(runs) * per_run)
+    with Workers(jobs) as workers:
+        trained: Iterable[TrainedPolicy]
+        there = partial(train_policy, train=train, valid=valid)
+        if is_here:
+            trained = (train_policy(run, train, valid, show) for run in runs)
+        elif executor is not None:
+            trained = executor.map(there, runs)
+        else:
+            trained = workers.results(there, ((run.policy_name, (run,)) for run in runs))
+        for policy in trained:
+            policies.append(policy)
+            report(len(policies) * per_run, len(runs) * per_run)
     return policies

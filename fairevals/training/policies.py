@@ -20,7 +20,7 @@ from fairevals.policy.sampling import Randomness, topic_generators
 from fairevals.training.data import Dataset, Standardiser, groups_needed
 from fairevals.training.lp import birkhoff, fair_ranking, sample_mixture
 from fairevals.training.models import ROWS, Model, make_model
-from fairevals.training.settings import WITH_LAMBDA, Settings
+from fairevals.training.settings import Settings
 from fairevals.typing import Floats, Ints
 
 FORMAT = "fairevals policy 2"
@@ -56,8 +56,7 @@ class TrainedPolicy:
     @property
     def name(self) -> str:
         """Method, λ where the method has one, and seed: unique in a sweep, and valid as a file name."""
-        lam = f"-lambda{self.settings.lam:g}" if self.settings.method in WITH_LAMBDA else ""
-        return f"{self.settings.method}{lam}-seed{self.settings.seed}"
+        return self.settings.policy_name
 
     @property
     def is_mixture(self) -> bool:

@@ -143,6 +143,12 @@ class Settings:
         return {("lambda" if key == "lam" else key): value for key, value in dataclasses.asdict(self).items()}
 
     @property
+    def policy_name(self) -> str:
+        """The name of the policy that is trained with them; see `TrainedPolicy.name`."""
+        lam = f"-lambda{self.lam:g}" if self.method in WITH_LAMBDA else ""
+        return f"{self.method}{lam}-seed{self.seed}"
+
+    @property
     def objective(self) -> Objective:
         """The objective of PG-Rank and Fair-PG-Rank."""
         lam = self.lam if self.method != "pg-rank" else 0.0

@@ -1,0 +1,184 @@
+"""Worker processes: they call functions for this process, and end when it ends, however that happens."""
+
+import os
+import signal
+import threading
+import traceback
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from itertools import islice
+from multiprocessing import get_context, parent_process, resource_tracker
+from multiprocessing.connection import wait
+from multiprocessing.reduction import ForkingPickler
+from typing import Any
+
+from fairevals.errors import FairevalsError, escape
+
+AHEAD = 4
+"""How many calls per worker are taken before their turn, so that all workers are busy and little is in memory."""
+
+
+@dataclass(eq=False)
+class _Call:
+    name: str
+    arguments: tuple[Any, ...]
+    deaths: int = 0
+    """How many workers have died of it."""
+    reply: tuple[Any, BaseException | None] | None = None
+
+
+class Workers:
+    """Up to `jobs` processes, started when they are needed; each calls `initializer(*initargs)` first.
+
+    Unlike `concurrent.futures.ProcessPoolExecutor` it knows which call each process is at. If one is killed, only that
+    call is repeated, once, while the other processes go on.
+    """
+
+    def __init__(self, jobs: int, initializer: Callable[..., object] | None = None, *initargs: Any) -> None:
+        self.jobs, self._start = jobs, (initializer, initargs)
+        self._context: Any = get_context()
+        if self._context.get_start_method() == "forkserver":
+            # A server that is running does not pass on which signals are blocked; nor is it faster without preloading.
+            self._context = get_context("spawn")
+        self._processes: dict[Any, Any] = {}  # by the connection to each
+        self._busy: dict[Any, _Call] = {}
+
+    def __enter__(self) -> "Workers":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        # They have nothing to finish: all results have come, or nobody needs the others.
+        for process in self._processes.values():
+            process.kill()
+        for connection in list(self._processes):
+            self._remove(connection)
+
+    def results(
+        self, function: Callable[..., Any], calls: Iterable[tuple[str, tuple[Any, ...]]]
+    ) -> Iterator[Any]:
+        """The results of the calls, in order; a call is a name for messages, and the arguments.
+
+        Raises what a call raises, and `FairevalsError` if two workers have died of a call.
+        """
+        calls, taken, unsent = iter(calls), deque[_Call](), deque[_Call]()
+        while True:
+            new = [_Call(*call) for call in islice(calls, AHEAD * max(self.jobs, 2) - len(taken))]
+            taken += new
+            unsent += new
+            while unsent and len(self._busy) < self.jobs:
+                self._send(unsent.popleft(), function)
+            if not taken:
+                return
+            if taken[0].reply is None:
+                unsent.extendleft(call for call in self._received() if call.reply is None)
+                continue
+            result, error = taken.popleft().reply or (None, None)
+            if error is not None:
+                raise error
+            yield result
+
+    def _send(self, call: _Call, function: Callable[..., Any]) -> None:
+        data = ForkingPickler.dumps((function, call.arguments))
+        idle = [connection for connection in self._processes if connection not in self._busy]
+        connection = idle[0] if idle else self._add()
+        self._busy[connection] = call
+        with suppress(OSError):  # it has died, as the end of its replies will tell
+            connection.send_bytes(data)
+
+    def _received(self) -> Iterator[_Call]:
+        """Wait until a worker has replied or died, and give the calls of all that have."""
+        ready: list[Any] = wait(list(self._busy))
+        for connection in ready:
+            call = self._busy.pop(connection)
+            try:
+                call.reply = ForkingPickler.loads(connection.recv_bytes())
+            except (EOFError, OSError):
+                code = self._remove(connection)
+                call.deaths += 1
+                if call.deaths == 2:
+                    how = f"signal {-code}" if code < 0 else f"exit code {code}"
+                    reason = f"a worker process was killed, and so was the next one ({how})"
+                    call.reply = (
+                        None,
+                        FairevalsError(
+                            f"{escape(call.name, 300)}: {reason}, perhaps for lack of memory; try fewer jobs"
+                        ),
+                    )
+            yield call
+
+    def _add(self) -> Any:
+        with _signals_held_back(self._context.get_start_method()):
+            here, there = self._context.Pipe()
+            # Closed here at once, so that nobody but the worker has that end, and its death is the end of replies.
+            with there:
+                process = self._context.Process(target=_work, args=(there, *self._start), daemon=True)
+                try:
+                    process.start()
+                except OSError as error:
+                    reason = escape(error.strerror or str(error), 200)
+                    raise FairevalsError(
+                        f"a worker process cannot be started ({reason}); try fewer jobs"
+                    ) from None
+            self._processes[here] = process
+        return here
+
+    def _remove(self, connection: Any) -> int:
+        process = self._processes.pop(connection)
+        connection.close()
+        process.join()
+        return int(process.exitcode)
+
+
+@contextmanager
+def _signals_held_back(method: str) -> Iterator[None]:
+    """Delay signals while a process starts: it must not run this one's handlers, which would not know of it yet."""
+    if not hasattr(signal, "pthread_sigmask"):
+        yield
+        return
+    if method == "spawn":
+        resource_tracker.ensure_running()  # `start` would do so, and let signals through again
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, (signal.SIGINT, signal.SIGTERM))
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+def _work(connection: Any, initializer: Callable[..., object] | None, initargs: tuple[Any, ...]) -> None:
+    """What a worker does."""
+    # Ctrl-C reaches all processes of a terminal: the one that started this one decides what becomes of it.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    if hasattr(signal, "pthread_sigmask"):
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, (signal.SIGINT, signal.SIGTERM))
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+    if initializer is not None:
+        initializer(*initargs)
+    with suppress(EOFError, OSError):  # the other end is closed
+        while True:
+            connection.send_bytes(_reply(connection.recv_bytes()))
+
+
+def _reply(call: bytes) -> Any:
+    """The result of a call or the error that it raises, with the traceback as a note."""
+    try:
+        function, arguments = ForkingPickler.loads(call)
+        return ForkingPickler.dumps((function(*arguments), None))
+    except BaseException as error:
+        trace = "".join(traceback.format_exception(error))
+        error.add_note(trace)
+        try:
+            reply = ForkingPickler.dumps((None, error))
+            ForkingPickler.loads(reply)
+        except Exception:  # not every exception can be pickled, or read again
+            return ForkingPickler.dumps((None, RuntimeError(trace)))
+        return reply
+
+
+def _end_with_parent() -> None:
+    parent = parent_process()
+    if parent is not None:
+        parent.join()
+        os._exit(1)
