@@ -16,7 +16,7 @@ help:
 	@echo "make docs       update the outputs of commands in README and docs"
 	@echo "make sample     write the sample task and its archive in the package again"
 	@echo "make benchmark  measure this project and its peers on the same work"
-	@echo "make fuzz       run the readers on random bytes for a minute"
+	@echo "make fuzz       run the readers on random bytes and whole commands on changed calls, for five minutes"
 	@echo "Experiments of papers, written to reports/ (add OPTIONS=--quick for a short run):"
 	@echo "make experiment-simulated"
 	@echo "make experiment-german GERMAN=german.data"
@@ -53,15 +53,17 @@ format: $(VENV)/installed-dev
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-# Guided by coverage with atheris (pip install -e '.[fuzz]'), at random without.
+# The readers: guided by coverage with atheris (pip install -e '.[fuzz]'), at random without.
 fuzz: $(VENV)/installed-dev
 	$(BIN)/python fuzz/readers.py -max_total_time=60
+	$(BIN)/python fuzz/commands.py -max_total_time=240
 
 benchmark: $(VENV)/installed-dev
 	$(BIN)/python benchmarks/scoring.py
 	$(BIN)/python benchmarks/plackett_luce.py
 	$(BIN)/python benchmarks/groups.py
 	$(BIN)/python benchmarks/report.py
+	$(BIN)/python benchmarks/limits.py
 
 # Run the commands in the README and the docs, and put in what they print.
 docs: $(VENV)/installed-dev

@@ -17,7 +17,7 @@ import tempfile
 import time
 import traceback
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 try:
@@ -166,11 +166,11 @@ def seeds() -> list[bytes]:
     return [bytes([number]) + data for number, (_, data) in enumerate(TARGETS)]
 
 
-def mutated(data: bytes, turn: random.Random) -> bytes:
-    """The input with a few random changes, none of them in its first byte."""
+def mutated(data: bytes, turn: random.Random, known: Sequence[bytes], first: int = 0) -> bytes:
+    """The bytes with a few random changes, some of them from `known` data, and none before `first`."""
     changed = bytearray(data)
     for _ in range(turn.randint(1, 5)):
-        at, size = turn.randint(1, len(changed)), turn.randint(0, 8)
+        at, size = turn.randint(first, len(changed)), turn.randint(0, 8)
         match turn.randrange(6):
             case 0 if at < len(changed):
                 changed[at] ^= 1 << turn.randrange(8)
@@ -179,9 +179,9 @@ def mutated(data: bytes, turn: random.Random) -> bytes:
             case 2:
                 changed[at:at] = turn.choice(PIECES)
             case 3:
-                changed[at:at] = changed[max(1, at - 8 * size) : at] * turn.randint(1, 3)
+                changed[at:at] = changed[max(first, at - 8 * size) : at] * turn.randint(1, 3)
             case 4:
-                changed[at:] = turn.choice(TARGETS)[1][turn.randint(0, 20) :]
+                changed[at:] = turn.choice(known)[turn.randint(0, 20) :]
             case _:
                 changed[at : at + size] = turn.randbytes(size)
     return bytes(changed)
@@ -189,10 +189,10 @@ def mutated(data: bytes, turn: random.Random) -> bytes:
 
 def at_random(seconds: float, seed: int) -> int:
     """Mutate and read until the time is over; returns 1 if an input failed."""
-    turn, known = random.Random(seed), seeds()
+    turn, known, files = random.Random(seed), seeds(), [data for _, data in TARGETS]
     executions, stop = 0, time.monotonic() + seconds
     while time.monotonic() < stop:
-        data = mutated(turn.choice(known), turn)
+        data = mutated(turn.choice(known), turn, files, first=1)
         try:
             one_input(data)
         except Exception:
@@ -206,9 +206,14 @@ def at_random(seconds: float, seed: int) -> int:
     return 0
 
 
+def given_options() -> dict[str, str]:
+    """The options, written as libFuzzer's: -name=value."""
+    return dict(word[1:].split("=", 1) for word in sys.argv[1:] if word.startswith("-") and "=" in word)
+
+
 def main() -> int:
     """Fuzz, or run the given files."""
-    options = dict(word[1:].split("=", 1) for word in sys.argv[1:] if word.startswith("-") and "=" in word)
+    options = given_options()
     files = [Path(word) for word in sys.argv[1:] if Path(word).is_file()]
     for number, data in enumerate(seeds()):  # the seeds must be valid
         TARGETS[number][0](data[1:])

@@ -238,6 +238,95 @@ class TestOutputFile:
         assert path.is_fifo()
 
 
+TASK = """
+qrels = "my.qrels"
+runs = "runs.csv"
+measures = ["AWRF(attr='A')@3"]
+[attributes.A]
+groups = ["x", "y"]
+memberships = "a.csv"
+target = "a.target"
+"""
+TASK_SCORE = ("score", "--task", "task.toml", "good.run")
+EXPOSURE = ("exposure", "--qrels", "my.qrels", "good.run")
+COMPARE = ("compare", "--qrels", "my.qrels", "poor.run", "--baseline", "good.run", "-m", "P@1")
+VALIDATE = ("validate", "--qrels", "my.qrels", "good.run")
+POOL = ("pool", "good.run", "poor.run", "--depth", "2")
+
+
+class TestInputsAreNotReplaced:
+    """An output is compared with all inputs as a file, not by its spelling."""
+
+    @pytest.fixture(autouse=True)
+    def _task(self, folder):
+        (folder / "task.toml").write_text(TASK)
+        (folder / "runs.csv").write_text("file\ngood.run\nunused.run\n")
+        (folder / "unused.run").write_text(GOOD)
+        (folder / "a.csv").write_text("doc,group\na,x\nb,y\nc,y\n")
+        (folder / "a.target").write_text("0.5\n0.5\n")
+        (folder / "hard").hardlink_to(folder / "good.run")
+        (folder / "soft").symlink_to(folder / "good.run")
+        (folder / "sub").mkdir()
+
+    @pytest.mark.parametrize(
+        "words",
+        [
+            *((*SCORE, "-o", name) for name in ("my.qrels", "good.run", "hard", "soft", "sub/../good.run")),
+            *((*TASK_SCORE, "-o", name) for name in ("task.toml", "my.qrels", "runs.csv", "unused.run")),
+            *((*TASK_SCORE, "-m", "P@1", "-o", name) for name in ("a.csv", "a.target")),
+            (*EXPOSURE, "-o", "good.run"),
+            (*EXPOSURE, "--figure", "my.qrels"),
+            (*COMPARE, "-o", "good.run"),
+            (*VALIDATE, "-o", "my.qrels"),
+            (*POOL, "-o", "poor.run"),
+        ],
+        ids=lambda words: f"{words[0]} {words[-1]}",
+    )
+    def test_refused_before_any_work(self, fairevals, folder, words, monkeypatch):
+        before = {path: path.read_bytes() for path in folder.iterdir() if path.is_file()}
+        with monkeypatch.context() as patched:
+            patched.setattr("fairevals.io.runs.RunBuilder", None)  # whoever reads a run fails
+            code, out, err = fairevals(*words)
+        assert (code, out) == (2, "")
+        assert f"{words[-1]} is read by this command; choose another file" in err
+        assert "(option --force)" in err
+        assert {path: path.read_bytes() for path in before} == before
+
+    @pytest.mark.parametrize("words", [SCORE, EXPOSURE, COMPARE, VALIDATE, POOL], ids=lambda words: words[0])
+    def test_with_force(self, fairevals, folder, words):
+        expected = fairevals(*words)[1]
+        assert expected or words[0] == "validate"
+        assert fairevals(*words, "-o", "good.run", "--force")[0] == 0
+        assert (folder / "good.run").read_text().startswith(expected)
+
+    @pytest.mark.parametrize("words", [SCORE, EXPOSURE, COMPARE, VALIDATE, POOL], ids=lambda words: words[0])
+    def test_other_files_are_replaced(self, fairevals, folder, words):
+        (folder / "old").write_text("old")
+        assert fairevals(*words, "-o", "old")[0] == 0
+        assert fairevals(*words, "-o", "/dev/null")[0] == 0
+        assert fairevals(*words, "-o", "-")[0] == 0
+        assert (folder / "old").read_text() != "old" or words[0] == "validate"
+
+    def test_the_file_behind_standard_input(self, folder):
+        with (folder / "good.run").open() as file:
+            found = program("pool", "-", "--depth", "1", "-o", "good.run", stdin=file)
+        assert found.returncode == 2
+        assert (folder / "good.run").read_text() == GOOD
+
+    def test_a_report(self, fairevals, folder):
+        """An earlier report is replaced, but not a file in it that is read this time."""
+        words = ("report", "--qrels", "my.qrels", "good.run", "-m", "P@1", "-o", "out")
+        assert fairevals(*words)[0] == 0
+        for name in ("scores.csv", "figures/mine.csv"):
+            (folder / "out" / "figures").mkdir(exist_ok=True)
+            (folder / "out" / name).write_text("topic,doc,score\nq1,a,1\n")
+            code, _, err = fairevals(*words, "--baseline", f"out/{name}")
+            assert code == 2
+            assert f"out/{name} is read by this command" in err
+            assert (folder / "out" / name).read_text() == "topic,doc,score\nq1,a,1\n"
+        assert fairevals(*words, "--force")[0] == 0
+
+
 @pytest.mark.usefixtures("folder")
 class TestErrors:
     @pytest.mark.parametrize(

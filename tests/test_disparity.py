@@ -1,6 +1,8 @@
 from __future__ import annotations
 
+import math
 from dataclasses import replace
+from fractions import Fraction
 from itertools import combinations, permutations
 
 import numpy as np
@@ -11,7 +13,16 @@ from hypothesis import strategies as st
 
 from fairevals.errors import UsageError
 from fairevals.measures.base import LOWER, MERITS, merit
-from fairevals.measures.disparity import DCross, DGroup, DInd, group_disparity, individual_disparity
+from fairevals.measures.disparity import (
+    DCross,
+    DGroup,
+    DInd,
+    group_disparity,
+    individual_disparity,
+    merit_levels,
+    pair_excess,
+    worst_excess,
+)
 
 
 def slow_individual(exposure, merits):
@@ -146,6 +157,77 @@ def test_many_documents_need_neither_much_memory_nor_lose_digits():
         total += float((here * below - sums[below]).sum())
         pairs += len(here) * (len(lower) - 1)
     assert float(individual_disparity(exposure, merits)) == pytest.approx(total / pairs, rel=1e-9)
+
+
+def violations(ratios, levels):
+    """All pairs of one row, one by one: (excess, i, j), with both orders of equal levels."""
+    return [
+        (max(Fraction(0), Fraction(ratios[i]) - Fraction(ratios[j])), i, j)
+        for i, j in permutations(range(len(ratios)), 2)
+        if levels[i] >= levels[j] > 0
+    ]
+
+
+ROWS = st.lists(st.tuples(st.sampled_from([0.1, 0.25, 1 / 3, 0.7, 1e-9]), st.integers(0, 3)), max_size=9)
+
+
+@given(ROWS, st.integers(0, 3))
+def test_excess_over_pairs_is_the_loop_over_pairs(row, padding):
+    """Exact sums of fractions; equal ratios, equal levels, and items without merit among them."""
+    ratios, levels = [r for r, _ in row], [level for _, level in row]
+    pairs = violations(ratios, levels)
+    slope = [0] * len(row)
+    for excess, i, j in pairs:
+        slope[i] += excess > 0
+        slope[j] -= excess > 0
+    padded = [np.array([[*each, *[0] * padding]] * 2) for each in (ratios, levels)]
+    total, gradient = pair_excess(padded[0].astype(float), padded[1].astype(np.int64))
+    assert total == pytest.approx([float(sum(excess for excess, _, _ in pairs))] * 2, rel=1e-15, abs=0)
+    assert gradient.tolist() == [[*slope, *[0] * padding]] * 2
+    worst, gradient = worst_excess(padded[0].astype(float), padded[1].astype(np.int64))
+    expected = max((excess for excess, _, _ in pairs), default=Fraction(0))
+    assert worst == pytest.approx([float(expected)] * 2, rel=1e-15, abs=0)
+    ends = {(i, j) for excess, i, j in pairs if excess == expected} if expected else set()
+    (plus,), (minus,) = (np.flatnonzero(gradient[0] == sign).tolist() or [None] for sign in (1, -1))
+    assert (plus, minus) in ends if ends else plus is minus is None
+
+
+@pytest.mark.parametrize("pairs", ["mean", "max"])
+@pytest.mark.parametrize("ties", ["both", "first"])
+@given(seed=st.integers(0, 2**32 - 1), groups=st.integers(2, 6))
+def test_group_disparity_with_ties_is_the_loop_over_groups(pairs, ties, seed, groups):
+    """Documents are groups here, so that means are exact."""
+    rng = np.random.default_rng(seed)
+    exposure, merits = rng.random(groups), rng.integers(1, 3, groups).astype(float)
+    ratios = exposure / merits
+    found = []
+    for i, j in combinations(range(groups), 2):
+        if merits[i] == merits[j]:
+            found.append(abs(ratios[i] - ratios[j]) if ties == "both" else max(0.0, ratios[i] - ratios[j]))
+        else:
+            i, j = (i, j) if merits[i] > merits[j] else (j, i)
+            found.append(max(0.0, ratios[i] - ratios[j]))
+    expected = max(found) if pairs == "max" else sum(found) / len(found)
+    assert group_disparity(exposure, merits, np.eye(groups), pairs, ties) == pytest.approx(
+        expected, rel=1e-14
+    )
+
+
+def test_thousands_of_groups_with_different_merits():
+    """Pair by pair and in exact arithmetic for a few rows; 50 rows would have 225 million pairs."""
+    rng = np.random.default_rng(1)
+    ratios, merits = rng.random((50, 3000)), rng.random((50, 3000))
+    levels = merit_levels(merits)
+    total, slope = pair_excess(ratios, levels)
+    for row in (0, 49):
+        r = ratios[row][np.argsort(merits[row])]
+        excess = [math.fsum(np.maximum(r[k] - r[:k], 0.0)) for k in range(len(r))]
+        assert total[row] == pytest.approx(math.fsum(excess), rel=1e-14)
+        alone = pair_excess(ratios[row : row + 1], levels[row : row + 1])
+        assert alone[0][0] == total[row] and np.array_equal(alone[1][0], slope[row])
+    assert worst_excess(ratios, levels)[0][0] == max(
+        r[k] - r[: k + 1].min() for r in [ratios[0][np.argsort(merits[0])]] for k in range(3000)
+    )
 
 
 def test_declarations():

@@ -111,8 +111,9 @@ def test_huge_and_tiny_weights_neither_overflow_nor_vanish(tmp_path):
 
 @given(st.lists(st.integers(0, 12), min_size=1, max_size=9).filter(any))
 def test_shares_written_with_all_digits_come_back_to_the_last_bit(counts):
-    once = normalise_rows(np.array([counts], dtype=float))
-    again = normalise_rows(np.array([[float(repr(x)) for x in once[0].tolist()]]))
+    row = np.zeros(len(counts), dtype=np.int64)
+    once = normalise_rows(np.array(counts, dtype=float), row, len(counts))
+    again = normalise_rows(np.array([float(repr(x)) for x in once.tolist()]), row, len(counts))
     assert again.tolist() == once.tolist()
     assert abs(once.sum() - 1) < 1e-15 * len(counts)
 
@@ -484,6 +485,18 @@ def test_memberships_and_relevant_target_against_a_slow_loop(rows, judged, unmap
         np.testing.assert_allclose(
             attribute.target[code], mean if topic.startswith("T") else [np.nan] * 3, rtol=1e-13
         )
+
+
+def test_a_table_of_a_hundred_thousand_groups_takes_little_memory(tmp_path):
+    """A number for each document and group would be 80 GB; a run of three documents needs three rows."""
+    groups = tuple(f"g{i}" for i in range(100_000))
+    text = "doc,group\n" + "".join(f"d{i},g{i}\nd{i},g{i // 2}\n" for i in range(1, 100_000))
+    found = read(tmp_path, text, "m.csv", groups)
+    assert found.shares.size == 2 * 99_999
+    rows = found.dense(np.array([2, -1, 99_998]))  # d3, none, d99999
+    assert rows.shape == (3, 100_000)
+    assert [np.flatnonzero(row).tolist() for row in rows] == [[1, 3], [], [49_999, 99_999]]
+    assert set(rows[rows > 0].tolist()) == {0.5}
 
 
 # From Python

@@ -152,6 +152,26 @@ def test_cut_of_blocks(case, cells, monkeypatch):
     assert len(seen) > 1
 
 
+def test_cut_of_blocks_by_groups(case, monkeypatch):
+    """With many groups a block has fewer topics, so that documents × groups stay few; no value changes."""
+    policy, run, qrels, attribute, folder, base = case
+    real, seen = prepare.blocks, []
+
+    def watched(*args, **options):
+        for block in real(*args, **options):
+            seen.append(max((view.membership.size for view in block.attributes.values()), default=0))
+            yield block
+
+    monkeypatch.setattr(prepare, "blocks", watched)
+    Scored(folder, run, qrels, attribute, policy)
+    whole = max(seen)
+    seen.clear()
+    monkeypatch.setattr("fairevals.collection.blocks.GROUP_CELLS", whole // 4)
+    monkeypatch.setattr("fairevals.collection.groups.MEAN_CELLS", 5)
+    assert Scored(folder, run, qrels, attribute, policy) == base
+    assert max(seen) <= whole // 4 and len(seen) >= 4
+
+
 def test_cut_of_samples(case, monkeypatch):
     policy, run, qrels, attribute, folder, base = case
     monkeypatch.setattr(expectation, "CELLS_OF_SAMPLES", 500)

@@ -23,7 +23,6 @@ from fairevals.errors import FairevalsError, InputError, UsageError
 from fairevals.evaluation import Plan, load_collection
 from fairevals.evaluation.leaderboard import ranking_of_runs
 from fairevals.evaluation.scores import Scores
-from fairevals.io import folders
 from fairevals.io.folders import safe_name
 from fairevals.io.task import PolicySpec, Task
 from fairevals.measures import parse_measure
@@ -31,7 +30,7 @@ from fairevals.report.board import board, pareto, role
 from fairevals.report.gather import PANELS, drivers, gather, tipping
 from fairevals.report.groups import run_details
 from fairevals.report.page import page_data
-from fairevals.report.style import data_uri, labels
+from fairevals.report.style import data_uri, filling, labels
 from fairevals.report.training import read_summaries
 from fairevals.report.write import REPORT, write_report
 from fairevals.statistics.pairing import pair
@@ -230,29 +229,6 @@ def test_an_earlier_report_and_its_figures_are_replaced(sample, tmp_path):
     make(place / "task.toml", files[:1], out, "-m", "nDCG@10")
     assert not (out / "figures" / "tradeoff.svg").exists()
     assert (tmp_path / "precious.svg").exists() and (out / "notes.txt").exists()
-
-
-def test_a_failure_leaves_the_old_page_and_no_partial_files(tmp_path, monkeypatch):
-    REPORT.write(
-        tmp_path, {"report.json": json.dumps({"format": REPORT.format}).encode(), "index.html": b"old"}
-    )
-    order = []
-    real = folders.written_bytes
-
-    def failing(path):
-        order.append(path.name)
-        if path.name == "index.html":
-            raise OSError("disk full")
-        return real(path)
-
-    monkeypatch.setattr(folders, "written_bytes", failing)
-    with pytest.raises(OSError, match="disk full"):
-        REPORT.write(
-            tmp_path, {"index.html": b"new", "scores.csv": b"x", "report.json": b"{}", "figures/a.svg": b""}
-        )
-    assert order == ["report.json", "a.svg", "scores.csv", "index.html"]
-    assert (tmp_path / "index.html").read_bytes() == b"old"
-    assert not list(tmp_path.rglob("*.part"))
 
 
 def test_an_unusable_folder_is_reported_before_the_work(tmp_path):
@@ -566,6 +542,67 @@ def test_a_report_of_many_runs_stays_small(tmp_path):
     assert any("drawn for 6 of 30 runs" in line for line in record["remarks"])
 
 
+def many_groups(place: Path, kind: str, names: list[str]) -> tuple[Path, list[str]]:
+    """The task with one group for each of the documents, of which the first 12 have most of the grades."""
+    task, files = write_task(place, ["a", "b"], ["q1", "q2"])
+    (place / "g.csv").write_text("doc,group\n" + "".join(f"d{i:02},{names[i]}\n" for i in range(30)))
+    text = task.read_text().replace('kind = "nominal"', f'kind = "{kind}"').replace("'g1'", f"'{names[1]}'")
+    task.write_text(re.sub(r"groups = .*", f"groups = {json.dumps(names)}", text))
+    return task, files
+
+
+def test_of_many_nominal_groups_the_largest_are_shown(tmp_path):
+    names = [f"n{i}" for i in range(28)] + ["others", "(others)"] + [f"n{i}" for i in range(30, 3000)]
+    task, files = many_groups(tmp_path / "task", "nominal", names)
+    task.write_text(task.read_text() + 'target = "relevant"\n')
+    make(task, files, tmp_path / "out")
+    assert sum(path.stat().st_size for path in (tmp_path / "out").rglob("*")) < 2_000_000
+    record = json.loads((tmp_path / "out" / "report.json").read_text())
+    first, second = record["distributions"]
+    assert first["groups"] == second["groups"] and len(first["groups"]) == 12
+    assert first["groups"][-1] == "((others))" and first["counts"] == [1] * 11 + [2989]
+    assert [sum(row) for one in (first, second) for row in one["achieved"]] == pytest.approx([1] * 20)
+    # The shares by hand: documents are groups, so a group has 1/k of the first k ranks where it has a document there.
+    collection = load_collection(task)
+    whole = {
+        run: run_details(file, collection, PolicySpec(), attributes=["G"], depth=10, cutoff=10)[0][0]
+        for run, file in zip("ab", files, strict=True)
+    }
+    size = sum(one.target + one.achieved[-1] for one in whole.values())
+    largest = sorted(sorted(range(3000), key=lambda g: -size[g])[:11])
+    assert first["groups"][:-1] == [names[g] for g in largest]
+    for one in (first, second):
+        assert one["achieved"][-1][:-1] == whole[one["run"]].achieved[-1][largest].tolist()
+    page = Page((tmp_path / "out" / "index.html").read_text(encoding="utf-8"))
+    assert "Of 3,000 groups the 11 largest are drawn; ((others)) are the other 2,989, summed." in page.text
+    assert "n11, … (3,000 groups)" in page.text
+
+
+@pytest.mark.parametrize("target", ["uniform", "relevant"])
+def test_many_ordinal_groups_are_joined_to_ranges(tmp_path, target):
+    """With the target of the relevant documents, the last 270 groups have no share at all."""
+    names = [f"n{i}" for i in range(300)]
+    task, files = many_groups(tmp_path / "task", "ordinal", names)
+    task.write_text(task.read_text() + f'target = "{target}"\n')
+    make(task, files, tmp_path / "out")
+    one = json.loads((tmp_path / "out" / "report.json").read_text())["distributions"][0]
+    assert len(one["groups"]) == len(one["counts"]) <= 12 and sum(one["counts"]) == 300
+    ends = np.cumsum(one["counts"]) - 1
+    assert one["groups"] == [
+        f"n{end}" if count == 1 else f"n{end - count + 1} – n{end}"
+        for end, count in zip(ends.tolist(), one["counts"], strict=True)
+    ]
+    assert sum(one["target"]) == pytest.approx(1) and sum(one["achieved"][-1]) == pytest.approx(1)
+    if target == "uniform":
+        assert one["target"] == pytest.approx([count / 300 for count in one["counts"]])
+    text = Page((tmp_path / "out" / "index.html").read_text(encoding="utf-8")).text
+    assert f"The 300 groups are drawn as {len(one['groups'])} ranges of neighbours." in text
+
+
+def test_areas_of_more_than_eight_groups_differ():
+    assert len({filling(series) for series in range(64)}) == 64
+
+
 def test_values_by_topic_are_limited(tmp_path, monkeypatch):
     task, files = write_task(tmp_path, ["a", "b", "c"], ["q1", "q2"])
     collection = load_collection(task)
@@ -689,3 +726,59 @@ def test_a_run_from_a_pipe_is_read_once(tmp_path):
     record = json.loads((tmp_path / "out" / "report.json").read_text())
     assert sorted(record["leaderboard"]) == ["a", "b"]
     assert None in [file["sha256"] for file in record["files"]]
+
+
+THIN_TASK = """
+cutoff = 5
+measures = ["nDCG@5", "AWRF(attr='G')", "D_group(attr='G')", "D_ind", "AWRF(attr='H')"]
+[attributes.G]
+groups = ["x", "y"]
+memberships = "g.csv"
+target = "relevant"
+unmapped = "skip"
+[attributes.H]
+groups = ["x", "y"]
+memberships = "g.csv"
+topics = ["nosuch*"]
+"""
+THIN_QRELS = {
+    "two topics": "q1 0 a 1\nq1 0 b 0\nq1 0 c 2\nq2 0 a 1\nq2 0 b 1\n",
+    "one topic": "q1 0 a 1\nq1 0 b 0\n",
+    "nothing relevant": "q1 0 a 0\nq1 0 b 0\nq2 0 a 0\n",
+}
+THIN_RUNS = {
+    "good": "q1 Q0 a 1 3 good\nq1 Q0 b 2 2 good\nq2 Q0 b 1 1 good\n",
+    "other": "q1 Q0 b 1 3 other\nq1 Q0 a 2 2 other\nz Q0 a 1 1 other\n",
+    "unjudged": "q1 Q0 u 1 3 unjudged\nq1 Q0 v 2 2 unjudged\nq2 Q0 w 1 1 unjudged\n",
+}
+
+
+@pytest.mark.filterwarnings("error::RuntimeWarning")
+@pytest.mark.parametrize("policy", ["ranking", "pl"])
+@pytest.mark.parametrize("runs", [["good"], ["unjudged"], ["good", "other"], ["good", "unjudged"]])
+@pytest.mark.parametrize("qrels", THIN_QRELS)
+def test_a_report_on_next_to_nothing(tmp_path, qrels, runs, policy):
+    """Unjudged documents only, one topic, one run, nothing relevant, an attribute that applies nowhere."""
+    (tmp_path / "t.toml").write_text(f'qrels = "q"\n{THIN_TASK}')
+    (tmp_path / "q").write_text(THIN_QRELS[qrels])
+    (tmp_path / "g.csv").write_text("doc,group\na,x\nb,y\nc,x\n")
+    for run in runs:
+        (tmp_path / run).write_text(THIN_RUNS[run])
+    files = [str(tmp_path / run) for run in runs]
+    assert make(tmp_path / "t.toml", files, tmp_path / "out", "--policy", policy, "--samples", "4") == 0
+    record = json.loads((tmp_path / "out" / "report.json").read_text())
+    values = {(mean["run"], mean["measure"]): mean["value"] for mean in record["means"]}
+    for run in runs:
+        assert values[run, "AWRF(attr='H')@5"] is None  # and not 0, which would be perfect
+        if run == "unjudged" or qrels == "nothing relevant":
+            assert values[run, "AWRF(attr='G')@5"] is None
+            assert values[run, "nDCG@5"] in ([None, 0] if qrels == "nothing relevant" else [0])
+    assert "<table" in (tmp_path / "out" / "index.html").read_text()
+
+
+def test_a_run_without_a_judged_topic_among_others_is_an_error_and_writes_nothing(tmp_path):
+    task, files = write_task(tmp_path / "task", ["a", "b"], ["q1", "q2"])
+    Path(files[1]).write_text("z1 Q0 d01 1 1 b\n")
+    with pytest.raises(InputError, match="no topic that is judged"):
+        make(task, files, tmp_path / "out")
+    assert [path.name for path in tmp_path.iterdir()] == ["task"]

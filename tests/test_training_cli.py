@@ -90,6 +90,10 @@ def test_train_writes_what_it_says_and_predict_repeats_it(files, capsys):
     assert [row["epoch"] for row in curve] == ["0", "1", "2", "3"]
     assert call(predict, home, "--data", files / "test.letor", "-o", files / "again.run") == 0
     assert (files / "again.run").read_text() == (home / "test.run").read_text()
+    assert call(predict, home, "--data", files / "test.letor", "-o", home / "test.run") == 0  # it is not read
+    for read in (files / "test.letor", home / "model.npz"):
+        with pytest.raises(UsageError, match=f"{read.name} is read by this command"):
+            call(predict, home, "--data", files / "test.letor", "-o", read)
     assert call(predict, home, "--data", files / "test.letor", "--samples", "3", "--tag", "mine") == 0
     lines = [line.split() for line in capsys.readouterr().out.splitlines()]
     assert {line[1] for line in lines} == {"1", "2", "3"} and {line[5] for line in lines} == {"mine"}

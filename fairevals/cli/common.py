@@ -5,6 +5,8 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Callable, Iterable
+from contextlib import suppress
+from os.path import samefile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -48,10 +50,12 @@ def add_collection(parser: Any) -> None:
     parser.add_argument("--qrels", action="append", metavar="Q", help=text)
 
 
+RUN = "a run file, compressed or not, - for standard input; or a folder of parquet files"
+
+
 def add_runs(parser: Any) -> None:
-    """The run files."""
-    text = "run file, compressed or not, - for standard input; or a folder of parquet files"
-    parser.add_argument("runs", nargs="+", metavar="RUN", help=text)
+    """The runs."""
+    parser.add_argument("runs", nargs="+", metavar="RUN", help=RUN)
 
 
 def add_measures(parser: Any) -> None:
@@ -94,8 +98,14 @@ def add_output(parser: Any, default: str = "table") -> None:
     add = parser.add_argument_group("output").add_argument
     formats = ("table", "csv", "tsv", "json", "latex")
     add("--format", choices=formats, default=default, help=f"default: {default}")
-    add("-o", "--output", metavar="FILE", help="write to this file, replacing it, instead of printing")
+    add_file(add)
     add("-p", "--places", type=whole(0, 100), metavar="N", help="decimals (default: 4 in tables, else all)")
+
+
+def add_file(add: Callable[..., Any]) -> None:
+    """-o for a file, and --force."""
+    add("-o", "--output", metavar="FILE", help="write to this file, replacing it, instead of printing")
+    add("--force", action="store_true", help="write even if that replaces a file that the command reads")
 
 
 def add_folder(
@@ -112,13 +122,49 @@ def add_jobs(parser: Any) -> None:
     parser.add_argument("--jobs", type=whole(1), default=1, metavar="N", help=text)
 
 
-def collection_of(args: argparse.Namespace) -> Collection:
-    """The collection that --task and --qrels name."""
+INPUTS = ("task", "qrels", "runs", "run_file", "baseline", "trained", "data", "groups")
+"""The arguments of all commands that name files or folders to read."""
+
+
+def check_outputs(args: argparse.Namespace, named: Iterable[Path] = (), outputs: Iterable[Path] = ()) -> None:
+    """Refuse to replace an input, unless --force is given; call it before any work.
+
+    Inputs are what the arguments name, with all files of a folder, and the files `named` in the task. Outputs are
+    -o and --figure, and the `outputs` given here.
+    """
+    from fairevals.io.streams import reads_once
+
+    given = (getattr(args, name, None) for name in ("output", "figure"))
+    files = [*(Path(file) for file in given if file not in (None, "-")), *outputs]
+    files = [file for file in files if file.is_file() and not reads_once(file)]
+    if args.force or not files:
+        return
+    values = [getattr(args, name, None) or [] for name in INPUTS]
+    inputs = [path for value in values for path in ([value] if isinstance(value, str) else value)]
+    for path in (*inputs, *named):
+        folder = Path(path)
+        for read in folder.rglob("*") if folder.is_dir() else [path]:
+            for file in files:
+                is_same = False
+                # A tag, or a file that does not exist: whoever reads it reports that.
+                with suppress(OSError, ValueError):
+                    # Standard input (0) may be a file too.
+                    is_same = samefile(0 if read == "-" else read, file)  # noqa: PTH121
+                if is_same:
+                    problem = f"{escape(str(file), 200)} is read by this command"
+                    raise UsageError(f"{problem}; choose another file, or force replacing it")
+
+
+def collection_of(args: argparse.Namespace, outputs: Iterable[Path] = ()) -> Collection:
+    """The collection that --task and --qrels name, once it is clear that no output replaces an input."""
     from fairevals.evaluation import load_collection
+    from fairevals.io.task import read_task
 
     if not args.task and not args.qrels:
         raise UsageError("give --task T.toml or --qrels Q")
-    return load_collection(args.task, args.qrels)
+    task = read_task(args.task) if args.task else None
+    check_outputs(args, task.files if task else (), outputs)
+    return load_collection(task, args.qrels)
 
 
 def policy_of(args: argparse.Namespace, collection: Collection) -> PolicySpec:
@@ -127,11 +173,11 @@ def policy_of(args: argparse.Namespace, collection: Collection) -> PolicySpec:
     return collection.task.policy.updated(kind=args.policy, **given)
 
 
-def plan_of(args: argparse.Namespace) -> tuple[Collection, Plan]:
+def plan_of(args: argparse.Namespace, outputs: Iterable[Path] = ()) -> tuple[Collection, Plan]:
     """The collection, and the plan with the measures and the policy that were given."""
     from fairevals.evaluation import Plan
 
-    collection = collection_of(args)
+    collection = collection_of(args, outputs)
     return collection, Plan.of(collection, args.measures, policy_of(args, collection))
 
 

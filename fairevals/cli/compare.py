@@ -24,7 +24,7 @@ EXAMPLE = """  fairevals compare --task qrels/task.toml runs/*.run --baseline bm
 def configure(parser: argparse.ArgumentParser) -> None:
     common.add_collection(parser)
     common.add_runs(parser)
-    text = "a run file, or the tag of one of the runs"
+    text = "a run file or a folder of parquet files, or the tag of one of the runs"
     parser.add_argument("--baseline", required=True, metavar="RUN", help=text)
     common.add_measures(parser)
     common.add_tests(parser)
@@ -63,17 +63,21 @@ def check_tests(args: argparse.Namespace) -> None:
 
 
 def with_baseline(runs: list[str], baseline: str) -> tuple[list[str], int | str]:
-    """The files to score, and the position of the baseline among them (as given if it is a tag).
+    """The runs to score, and the position of the baseline among them (as given if it is a tag).
 
-    A file that is not among the runs is added.
+    A file or a folder of parquet files that is not among the runs is added.
 
     >>> with_baseline(["a.run", "b.run"], "b.run"), with_baseline(["a.run"], "bm25")
     ((['a.run', 'b.run'], 1), (['a.run'], 'bm25'))
     """
+    from fairevals.io.streams import reads_once
+
     places = [number for number, file in enumerate(runs) if realpath(file) == realpath(baseline)]
     if places:
         return runs, places[0]
-    if baseline == "-" or Path(baseline).is_file():
+    path = Path(baseline)
+    # A folder without such files may have the name of a tag by chance.
+    if reads_once(baseline) or path.is_file() or any(path.rglob("*.parquet")):
         return [baseline, *runs], 0
     return runs, baseline
 

@@ -36,29 +36,32 @@ def extract_sample(folder: Path) -> None:
 def run(args: argparse.Namespace) -> int:
     from fairevals.errors import UsageError, escape
     from fairevals.evaluation import Plan, leaderboard, load_collection
+    from fairevals.io.folders import PAGE, write_files
     from fairevals.io.out import render
     from fairevals.report.gather import gather
-    from fairevals.report.write import REPORT, write_report
+    from fairevals.report.write import REPORT, report_files
 
     out = Path(args.output)
     REPORT.check(out)
-    data = Path(args.data) if args.data else out
-    if not args.data:
-        extract_sample(data)
-    task, runs = data / "qrels" / "task.toml", sorted((data / "runs").glob("*.run"))
-    if not runs:
-        raise UsageError(f"there is no run in {escape(str(data / 'runs'), 200)}")
-    collection = load_collection(task)
-    names = [path.stem for path in runs]
-    baseline = names.index("bm25") if "bm25" in names else None
-    show, files = common.progress("scoring"), [str(path) for path in runs]
-    report = gather(files, collection, Plan.of(collection), baseline=baseline, progress=show)
-    written = write_report(report, out, force=True)  # checked above, before the sample was extracted
+    with REPORT.replacing(out) as part:  # the sample and its report appear together, or not at all
+        data = Path(args.data) if args.data else part
+        if not args.data:
+            extract_sample(part)
+        runs = sorted((data / "runs").glob("*.run"))
+        if not runs:
+            raise UsageError(f"there is no run in {escape(str(data / 'runs'), 200)}")
+        collection = load_collection(data / "qrels" / "task.toml")
+        names = [path.stem for path in runs]
+        baseline = names.index("bm25") if "bm25" in names else None
+        show, files = common.progress("scoring"), [str(path) for path in runs]
+        report = gather(files, collection, Plan.of(collection), baseline=baseline, progress=show)
+        write_files(part, report_files(report))
     common.emit([render(leaderboard.leaderboard(report.asked_scores()), "table")], None)
     common.log(*report.scores.notes)
     rest = ", ".join(str(out / name) for name in ("scores.csv", "report.json", "figures/"))
-    given = f"--task {task} {data / 'runs'}/*.run"
-    print(f"\nwritten: {written[0]} (open it in a browser), {rest}")
+    data = Path(args.data or out)
+    given = f"--task {data / 'qrels' / 'task.toml'} {data / 'runs'}/*.run"
+    print(f"\nwritten: {out / PAGE} (open it in a browser), {rest}")
     print(f"next:    fairevals compare {given} --baseline bm25")
     print(f"         fairevals score {given} -m \"AWRF(attr='ORIGIN')\" --policy pl")
     print(f"         fairevals report {given} --policy pl -o my-report")

@@ -15,7 +15,7 @@ EXAMPLE = """  fairevals exposure --qrels qrels/sample.qrels runs/bm25.run --pol
 def configure(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     common.add_collection(parser)
-    add("run_file", metavar="RUN", help="run file, compressed or not; - for standard input")
+    add("run_file", metavar="RUN", help=common.RUN)
     add("--by", choices=("doc", "group"), default="doc", help="one row per document (default) or per group")
     add("--attr", action="append", default=[], metavar="A", help="with --by group: only this attribute")
     add("--attention", default="log2", metavar="V", help="log2 (default), trecfair, 'rbp(0.8)', …")

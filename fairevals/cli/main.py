@@ -11,7 +11,7 @@ import textwrap
 import warnings
 from collections.abc import Sequence
 from importlib import import_module
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from fairevals import __version__
 from fairevals.errors import FairevalsError, UsageError, escape, unknown
@@ -31,12 +31,17 @@ OPTIONS = {
 }
 """Words in the library's messages, and the option that a person at the command line would use."""
 
+STANDARD_OUTPUT = "standard output"
+
 
 class _Parser(argparse.ArgumentParser):
-    """Escapes control characters in the arguments that its error messages quote."""
+    """Escapes control characters in the arguments that error messages quote, and reports errors of printing help."""
 
     def error(self, message: str) -> NoReturn:
         super().error(escape(message, 1000))
+
+    def print_help(self, file: Any = None) -> None:
+        print(self.format_help(), end="", file=file, flush=True)  # argparse's own ignores every error
 
 
 def configure(parser: argparse.ArgumentParser, command: str) -> argparse.ArgumentParser:
@@ -77,17 +82,13 @@ def with_options(message: str) -> str:
     return message + (f" (option {', '.join(options)})" if options else "")
 
 
-def _print_error(message: str) -> None:
-    print(f"fairevals: error: {message}", file=sys.stderr)
+def _print_message(message: str) -> None:
+    with contextlib.suppress(OSError):  # where standard error cannot be written, the exit code has to do
+        print(f"fairevals: {message}", file=sys.stderr, flush=True)
 
 
 def _print_warning(message: Warning | str, *_: object, **__: object) -> None:
     print(f"fairevals: warning: {with_options(str(message))}", file=sys.stderr)
-
-
-def _stop(*_: object) -> NoReturn:
-    # Handle termination like an interrupt from the keyboard, so that half-written files are removed.
-    raise KeyboardInterrupt
 
 
 def _deliver_again(lost: "sys.UnraisableHookArgs") -> None:
@@ -98,9 +99,84 @@ def _deliver_again(lost: "sys.UnraisableHookArgs") -> None:
         sys.__unraisablehook__(lost)
 
 
+class _StandardOutput(io.TextIOWrapper):
+    """Standard output, whose errors name it as those of files name the file."""
+
+    def write(self, text: str) -> int:
+        try:
+            return super().write(text)
+        except OSError as error:
+            error.filename = STANDARD_OUTPUT
+            raise
+
+    def flush(self) -> None:
+        try:
+            super().flush()
+        except OSError as error:
+            error.filename = STANDARD_OUTPUT
+            raise
+
+
+def _prepare_streams() -> None:
+    """Open what is closed of the standard streams, and name standard output in its errors.
+
+    A file opened later would otherwise get the number of a closed one, and text meant for that would be written into
+    it. Reading from a closed standard input and writing to a closed standard output still fail; messages for a closed
+    standard error go nowhere.
+    """
+    for name, mode, access in (
+        ("stdin", "r", os.O_WRONLY),
+        ("stdout", "w", os.O_RDONLY),
+        ("stderr", "w", os.O_WRONLY),
+    ):
+        if getattr(sys, name) is None:
+            descriptor = os.open(os.devnull, access)  # the first that is free
+            os.set_inheritable(descriptor, True)
+            setattr(sys, name, open(descriptor, mode, encoding="utf-8", closefd=False))  # noqa: SIM115
+    out = sys.stdout
+    if isinstance(out, io.TextIOWrapper):
+        encoding, line, through = out.encoding, out.line_buffering, out.write_through
+        sys.stdout = _StandardOutput(out.detach(), encoding, line_buffering=line, write_through=through)
+
+
 def main(argv: Sequence[str] | None = None) -> int:
     """Run a command. Returns 0 if it succeeded, 1 if the input is invalid, 2 for wrong usage."""
-    words = list(sys.argv[1:] if argv is None else argv)
+    if argv is None:
+        _prepare_streams()
+        sys.unraisablehook = _deliver_again
+    if isinstance(sys.stdout, io.TextIOWrapper):  # escape what the terminal's encoding cannot show
+        sys.stdout.reconfigure(errors="backslashreplace")
+    try:
+        code = _run(list(sys.argv[1:] if argv is None else argv))
+        sys.stdout.flush()
+    except FairevalsError as error:
+        _print_message(f"error: {with_options(str(error))}")
+        return 2 if isinstance(error, UsageError) else 1
+    except KeyboardInterrupt:
+        _print_message("interrupted")
+        return 130
+    except BrokenPipeError:  # a reader such as `head` has closed the pipe
+        return 0
+    except OSError as error:
+        file, reason = str(error.filename or "output"), escape(str(error.strerror or error), 200)
+        shown = f"cannot be written ({reason})" if file == STANDARD_OUTPUT else reason
+        _print_message(f"error: {escape(file, 300)}: {shown}")
+        return 1
+    except MemoryError:
+        _print_message("error: there is not enough memory")
+        return 1
+    except ImportError as error:  # not installed, or no memory for it
+        reason = escape(str(error), 200)
+        _print_message(
+            f"error: a module cannot be loaded ({reason}); fairevals doctor lists what is installed"
+        )
+        return 1
+    finally:
+        _discard_output()
+    return code
+
+
+def _run(words: list[str]) -> int:
     if not words or words[0] in ("-h", "--help", "help"):
         print(_help(), file=sys.stdout if words else sys.stderr)
         return 0 if words else 2
@@ -108,45 +184,23 @@ def main(argv: Sequence[str] | None = None) -> int:
         print(f"fairevals {__version__}")
         return 0
     if words[0] not in COMMANDS:
-        _print_error(str(unknown("command", words[0], COMMANDS)))
-        return 2
-    # Outside the main thread the caller's handlers stay, and not every system has SIGALRM.
+        raise unknown("command", words[0], COMMANDS)
+    # Handle termination like an interrupt from the keyboard, so that half-written files are removed. Outside the main
+    # thread the caller's handlers stay, and not every system has SIGALRM.
     with contextlib.suppress(ValueError, AttributeError):
-        signal.signal(signal.SIGTERM, _stop)
-        signal.signal(signal.SIGALRM, _stop)
-    if argv is None:
-        sys.unraisablehook = _deliver_again
+        signal.signal(signal.SIGTERM, signal.default_int_handler)
+        signal.signal(signal.SIGALRM, signal.default_int_handler)
     warnings.showwarning = _print_warning
-    if isinstance(sys.stdout, io.TextIOWrapper):  # escape what the terminal's encoding cannot show
-        sys.stdout.reconfigure(errors="backslashreplace")
-    try:
-        args = make_parser(words[0]).parse_args(words[1:])
-        code: int = args.run(args)
-        sys.stdout.flush()
-    except FairevalsError as error:
-        _print_error(with_options(str(error)))
-        return 2 if isinstance(error, UsageError) else 1
-    except KeyboardInterrupt:
-        print("fairevals: interrupted", file=sys.stderr)
-        return 130
-    except BrokenPipeError:  # a reader such as `head` has closed the pipe
-        _discard_output()
-        return 0
-    except OSError as error:
-        file, reason = str(error.filename or "output"), str(error.strerror or error)
-        _print_error(f"{escape(file, 300)}: {escape(reason, 200)}")
-        _discard_output()
-        return 1
-    except MemoryError:
-        _print_error("there is not enough memory")
-        return 1
+    args = make_parser(words[0]).parse_args(words[1:])
+    code: int = args.run(args)
     return code
 
 
 def _discard_output() -> None:
-    """Send the rest of standard output to nowhere; otherwise Python would report the same failure again at exit."""
-    try:
-        sys.stdout.flush()
-    except (OSError, ValueError):
-        with contextlib.suppress(OSError, ValueError):
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    """Send what cannot be written to nowhere; otherwise Python would report the same failure again at exit."""
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.flush()
+        except (OSError, ValueError):
+            with contextlib.suppress(OSError, ValueError):
+                os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())

@@ -1,8 +1,9 @@
 """`fairevals predict`: a trained policy applied to new data."""
 
 import argparse
+from pathlib import Path
 
-from fairevals.cli.common import emit, whole
+from fairevals.cli.common import add_file, check_outputs, emit, whole
 
 SUMMARY = "Apply a trained policy to data: a run of log-weights, or sampled rankings."
 EXAMPLE = "  fairevals predict policies/fair-pg-rank-lambda1-seed0 --data new.letor.gz -o new.run"
@@ -14,7 +15,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add("model", metavar="MODEL", help="the folder of a policy, as `fairevals train` wrote it")
     add("--data", required=True, metavar="F", help="LETOR / SVMlight data (- for standard input)")
-    add("-o", "--output", default="-", metavar="RUN", help="the run file (default: standard output)")
+    add_file(add)
     text = "write N sampled rankings per topic instead of log-weights (default for lp: 100)"
     add("--samples", type=whole(1), metavar="N", help=text)
     add("--tag", metavar="TAG", help="tag of the run (default: the policy's name)")
@@ -29,6 +30,7 @@ def run(args: argparse.Namespace) -> int:
     from fairevals.training import load_dataset, make_run, read_policy
     from fairevals.training.outputs import run_lines
 
+    check_outputs(args, [Path(args.model) / name for name in ("config.json", "model.npz")])
     policy = read_policy(args.model)
     data = load_dataset(args.data)
     if data.features.shape[1] > policy.model.features:

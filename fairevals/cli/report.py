@@ -15,7 +15,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     common.add_collection(parser)
     common.add_runs(parser)
     add = parser.add_argument
-    text = "a run file, or the tag of one of the runs (default: the first run)"
+    text = "a run file or a folder of parquet files, or the tag of one of the runs (default: the first run)"
     add("--baseline", metavar="RUN", help=text)
     text = "the tag of a run to mark as a reference policy, without letters; may be given several times"
     add("--reference", action="append", default=[], dest="references", metavar="TAG", help=text)
@@ -30,13 +30,15 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
+    from fairevals.io.folders import PAGE
     from fairevals.report.gather import gather
     from fairevals.report.write import REPORT, write_report
 
     folder = Path(args.output)
     REPORT.check(folder, force=args.force)  # before the work
     check_tests(args)
-    collection, plan = common.plan_of(args)
+    replaced = [folder / name for name in (PAGE, "scores.csv", REPORT.marker)]
+    collection, plan = common.plan_of(args, [*replaced, *folder.glob("figures/*")])
     runs, baseline = args.runs, None
     if args.baseline is not None:
         runs, baseline = with_baseline(runs, args.baseline)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from fairevals.cli.common import add_folder, add_jobs, log, progress, whole
@@ -68,7 +67,7 @@ def run(args: argparse.Namespace) -> int:
 
     from fairevals.errors import UsageError, escape, names, pluralize
     from fairevals.io.folders import check_folder
-    from fairevals.report.style import save
+    from fairevals.report.style import figure_bytes
     from fairevals.report.training import learning_figure
     from fairevals.training import sweep, write_results
     from fairevals.training.settings import Settings
@@ -91,17 +90,16 @@ def run(args: argparse.Namespace) -> int:
             progress=progress("training"),
             **settings,
         )
+    learned = learning_figure(policies)
     rows = write_results(
         args.output,
         policies,
         splits,
         samples=args.eval_samples,
         force=args.force,
+        extra={"learning.svg": figure_bytes(learned)} if learned is not None else {},
         progress=progress("evaluating"),
     )
-    learned = learning_figure(policies)
-    if learned is not None:
-        save(learned, Path(args.output) / "learning.svg")
     last = list(splits)[-1]
     print(_table(rows, last), end="")
     for measure, count in {row.measure: row.undefined for row in rows if row.split == last}.items():
@@ -125,7 +123,7 @@ def _splits(args: argparse.Namespace) -> dict[str, Dataset]:
 
     if args.holdout is not None and (args.valid or not 0 < args.holdout < 1):
         raise UsageError("--holdout is a share between 0 and 1, and excludes --valid")
-    names = [name for name in ("train", "valid", "test") if getattr(args, name)]
+    names = [name for name in ("train", "valid", "test") if getattr(args, name) is not None]
     datasets = [load_dataset(getattr(args, name)) for name in names]
     width = max(data.features.shape[1] for data in datasets)
     datasets = with_groups([data.with_features(width) for data in datasets], args)

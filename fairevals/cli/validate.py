@@ -22,7 +22,7 @@ EXAMPLE = "  fairevals validate --task qrels/task.toml runs/*.run"
 def configure(parser: argparse.ArgumentParser) -> None:
     common.add_collection(parser)
     add = parser.add_argument
-    add("runs", nargs="+", metavar="RUN", help="run file, compressed or not; - for standard input")
+    common.add_runs(parser)
     text = "maximum number of documents per topic (default: the task's, 1000)"
     add("--max-docs", type=common.whole(1), metavar="N", help=text)
     text = "how many problems of a kind to show per file (default 10)"
@@ -74,21 +74,22 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _check(path: str, rules: Rules) -> Iterator[Problem]:
-    """The problems of one run. A CSV or parquet run is either readable or not; then its topics are checked."""
+    """The problems of one run. A table or a folder is either readable or not; then its topics are checked."""
     from fairevals.collection.run import Run
     from fairevals.io.check import check_lists, check_run
+    from fairevals.io.dataset import is_dataset
     from fairevals.io.lines import Problem
-    from fairevals.io.runs import RunOptions, is_table, read_run_columns
+    from fairevals.io.runs import RunOptions, is_table
     from fairevals.io.streams import Source
 
     try:
-        source = Source.of(path)
-        if is_table(source):
-            ranked = Run.of(read_run_columns(source, RunOptions(rules.order, rules.samples)))
-            counts = (ranked.offsets[1:] - ranked.offsets[:-1]).tolist()
-            yield from check_lists(source.name, [topic for topic, _ in ranked.lists], counts, rules)
-        else:
+        source = path if is_dataset(path) else Source.of(path)
+        if isinstance(source, Source) and not is_table(source):
             yield from check_run(source, rules)
+        else:
+            ranked = Run.open(source, RunOptions(rules.order, rules.samples))
+            counts = (ranked.offsets[1:] - ranked.offsets[:-1]).tolist()
+            yield from check_lists(ranked.source, [topic for topic, _ in ranked.lists], counts, rules)
     except FairevalsError as error:  # the file cannot be opened, is cut short, or is beyond the limits
-        line = error.place.line if isinstance(error, InputError) else 0
-        yield Problem(Place(path, line), "unreadable", str(error))
+        place = error.place if isinstance(error, InputError) else Place(path)
+        yield Problem(place, "unreadable", str(error))

@@ -17,6 +17,8 @@ from fairevals.typing import Bools, Floats, Ints
 
 CELLS = 1 << 20
 """How many (topic, document) cells a block has at most, unless one topic alone has more."""
+GROUP_CELLS = 1 << 23
+"""How many (topic, document, group) cells of one attribute, likewise."""
 
 
 @dataclass(frozen=True)
@@ -173,7 +175,8 @@ def blocks(
     sizes = np.maximum(np.bincount(rows.topic, minlength=len(qrels.topics)), np.diff(qrels.offsets))
     if samples is not None:
         sizes = np.maximum(sizes, _sample_sizes(samples, run, qrels))
-    for start, stop in _cuts(sizes, cells):
+    groups = (len(collection.attributes[name].spec.groups) for name in requirements.attributes)
+    for start, stop in _cuts(sizes, min(cells, GROUP_CELLS // max(groups, default=1))):
         yield _block(rows, samples, start, stop, collection, requirements)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -31,6 +32,10 @@ if TYPE_CHECKING:
 
     Memberships: TypeAlias = pd.DataFrame | Mapping[str, str | Mapping[str, float]] | str | os.PathLike[str]
     Target: TypeAlias = str | os.PathLike[str] | Sequence[float] | Mapping[str, Sequence[float]]
+
+
+MEAN_CELLS = 1 << 23
+"""About how many memberships are averaged together, unless one topic alone has more."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -136,7 +141,7 @@ class Attribute:
                     f"in {escape(spec.name)}",
                     'one for every document, as the task says unmapped = "error"',
                 )
-        weights: Floats = self.columns.weights[rows]
+        weights = self.columns.dense(rows)
         weights[~applies] = 0
         weights[unmapped] = [group == spec.unmapped for group in spec.groups]
         if spec.unmapped == "uniform" and "uniform" not in spec.groups:
@@ -181,12 +186,20 @@ class Attribute:
         has no target (NaN).
         """
         relevant = np.flatnonzero((qrels.grades > 0) & self.applies[qrels.topic_of])
-        topic = qrels.topic_of[relevant]
-        rows = self.memberships(topic, qrels.docs.take(relevant))
-        size = len(self.topics)
-        total = np.stack([np.bincount(topic, weights=column, minlength=size) for column in rows.T], axis=1)
-        counted = np.bincount(topic, weights=rows.any(axis=1), minlength=size)[:, None]
-        mean: Floats = np.divide(total, counted, out=np.full(total.shape, np.nan), where=counted > 0)
+        relevant = relevant[np.argsort(qrels.topic_of[relevant], kind="stable")]
+        size, groups = len(self.topics), len(self.spec.groups)
+        starts = np.searchsorted(qrels.topic_of[relevant], np.arange(size + 1))
+        mean = np.full((size, groups), np.nan)
+        # Some topics at a time: the memberships of all relevant documents in thousands of groups need not fit.
+        _, cuts = np.unique(starts[:-1] // (1 + MEAN_CELLS // groups), return_index=True)
+        for first, last in pairwise((*cuts.tolist(), size)):
+            here = relevant[starts[first] : starts[last]]
+            rows = self.memberships(qrels.topic_of[here], qrels.docs.take(here))
+            counted: Bools = np.asarray(rows.any(axis=1))
+            for topic in range(first, last):
+                mine = slice(starts[topic] - starts[first], starts[topic + 1] - starts[first])
+                if counted[mine].any():
+                    mean[topic] = rows[mine].sum(axis=0) / np.count_nonzero(counted[mine])
         return mean
 
 

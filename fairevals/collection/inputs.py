@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from fairevals.collection.qrels import Qrels, read_qrels
 from fairevals.collection.run import Run
 from fairevals.errors import UsageError
-from fairevals.io.dataset import Part, is_dataset, open_dataset, read_part
+from fairevals.io.dataset import Part, read_part
 from fairevals.io.qrels import qrels_from_frame
 from fairevals.io.runs import BY_SCORE, RunOptions, read_run_columns, run_from_frame
 from fairevals.io.streams import Source
@@ -119,12 +119,10 @@ def load_run(source: Any, options: RunOptions = BY_SCORE) -> Run:
         name, source = source.name, source.run
     if isinstance(source, Run):
         return source
-    if is_dataset(source):
-        source = open_dataset(source)
     if isinstance(source, Part):
         return Run.of(read_part(source, options))
     if isinstance(source, (str, os.PathLike)):
-        source = Source.of(source)
+        return Run.open(source, options)
     if isinstance(source, Source):
         return Run.of(read_run_columns(source, options))
     frame = _frame(source, "score", "a run", "score")

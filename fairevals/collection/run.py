@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from fairevals.ids import Ids
-from fairevals.io.runs import RunColumns, RunOptions, read_run_columns, score_order
+from fairevals.io.dataset import is_dataset, read_dataset
+from fairevals.io.runs import BY_SCORE, RunColumns, RunOptions, read_run_columns, score_order
 from fairevals.io.streams import Source
 from fairevals.typing import Floats, Ints
 
@@ -67,6 +68,13 @@ class Run:
         return cls(
             columns.tag, columns.name, columns.lists, offsets, docs, scores, columns.lines, columns.order
         )
+
+    @classmethod
+    def open(cls, what: str | os.PathLike[str] | Source, options: RunOptions = BY_SCORE) -> Run:
+        """Read a run from a file of any format, a folder of parquet files, or `-` for standard input."""
+        if isinstance(what, Source):
+            return cls.of(read_run_columns(what, options))
+        return cls.of(read_dataset(what, options)) if is_dataset(what) else cls.open(Source.of(what), options)
 
     def as_float32(self) -> Run:
         """The same run ranked by scores rounded to float32, as trec_eval holds them: more of them tie."""
@@ -133,7 +141,7 @@ class Run:
 def read_run(
     path: str | os.PathLike[str], *, order: str = "score", samples: bool = False, depth: int | None = None
 ) -> Run:
-    """Read a run file of any of the known forms.
+    """Read a run: a file of any of the known forms, a folder of parquet files, or `-` for standard input.
 
     `order="file"` ranks by the order of lines (NTCIR); `samples=True` reads the second column as a sample id;
     `depth` keeps only so many documents per ranking (and those that tie with the last).
@@ -141,4 +149,4 @@ def read_run(
     A document twice in a topic, a score that is not a finite number, a wrong number of columns or a byte that is
     not UTF-8 raises `InputError` with file and line.
     """
-    return Run.of(read_run_columns(Source.of(path), RunOptions(order, samples, depth)))
+    return Run.open(path, RunOptions(order, samples, depth))

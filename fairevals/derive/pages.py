@@ -17,7 +17,7 @@ import numpy as np
 
 from fairevals.errors import InputError, InputWarning, Place, UsageError, escape, names
 from fairevals.io.decimals import number_of
-from fairevals.io.folders import check_folder, safe_name
+from fairevals.io.folders import check_folder, replacing, safe_name
 from fairevals.io.streams import Source, written
 from fairevals.io.tables import table
 from fairevals.io.task import AttributeSpec, Task
@@ -256,7 +256,8 @@ def write_derived(derived: Derived, folder: str | os.PathLike[str], *, force: bo
     """Write qrels (TREC) and memberships (NTCIR, full precision) into a folder and return the files.
 
     The names are those in the task, without folder and compression suffix, or by default `derived.qrels` and
-    `derived.ATTRIBUTE.gmemb`. Unless `force` is true, nothing is written if one of them exists already.
+    `derived.ATTRIBUTE.gmemb`. Unless `force` is true, nothing is written if one of them exists already. All files are
+    written under temporary names before the first one gets its own.
     """
     target = check_folder(folder, force=True)
     texts = {"": [f"{page.topic} 0 {page.doc} {page.grade}\n" for page in derived.pages]}  # "": the qrels
@@ -276,9 +277,10 @@ def write_derived(derived: Derived, folder: str | os.PathLike[str], *, force: bo
     existing = [escape(str(path)) for path in paths.values() if path.exists()]
     if existing and not force:
         raise UsageError(f"{', '.join(existing)}: already exists; use force to overwrite")
-    for name, path in paths.items():
-        with written(path) as file:
-            file.writelines(texts[name])
+    with replacing(target, whole=False) as part:
+        for name, path in paths.items():
+            with written(part / path.name) as file:
+                file.writelines(texts[name])
     return list(paths.values())
 
 

@@ -28,7 +28,7 @@ from fairevals.evaluation.plan import (
 )
 from fairevals.evaluation.scores import Scores
 from fairevals.ids import Ids
-from fairevals.io.dataset import is_dataset, open_dataset, parts, with_topics
+from fairevals.io.dataset import is_dataset, open_dataset, parts, require_rows, with_topics
 from fairevals.io.runs import cut_run
 from fairevals.io.streams import Source, reads_once
 from fairevals.io.task import RunInfo, run_info
@@ -225,6 +225,7 @@ def _pieces_of_dataset(
     """Pieces of a data set that share no topic."""
     dataset, qrels = open_dataset(source), collection.qrels
     fragments = list(_results(pool, jobs, with_topics, ((fragment,) for fragment in dataset.files)))
+    require_rows(dataset.name, sum(fragment.rows for fragment in fragments))
     require_judged_topic(dataset.name, sorted({t for file in fragments for t in file.topics}), qrels)
     pieces = []
     for part in parts(dataset, fragments):

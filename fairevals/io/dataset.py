@@ -2,6 +2,7 @@
 
 import io
 import os
+import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -16,6 +17,7 @@ from fairevals.errors import InputError, Place, UsageError, escape, names
 from fairevals.ids import Ids, numbered, padded_buffer
 from fairevals.io.runs import Rows, RunBuilder, RunColumns, RunOptions, finite_scores, raise_repeated_row
 from fairevals.io.streams import Limits, Source, reading, too_large
+from fairevals.io.tables import ID_TYPES, id_text
 
 PART_ROWS = 1 << 18
 """The approximate number of rows of a part."""
@@ -97,10 +99,10 @@ def with_topics(fragment: Fragment) -> Fragment:
         if constant is not None:
             return replace(fragment, topics=(constant,) if rows else (), rows=rows)
         seen: dict[str, None] = {}
-        for group in range(file.num_row_groups):
-            column = file.read_row_group(group, columns=["topic"]).column("topic")
+        for group, lines in _row_groups(file):
+            column = _strings(fragment, file, group, "topic", lines)
             # A row without topic is reported when it is read.
-            seen.update(dict.fromkeys(topic for topic in _strings(column.unique()).to_pylist() if topic))
+            seen.update(dict.fromkeys(topic for topic in column.unique().to_pylist() if topic))
     return replace(fragment, topics=tuple(seen), rows=rows)
 
 
@@ -157,9 +159,21 @@ def read_parquet(source: Source, tag: str, options: RunOptions) -> RunColumns:
     fragment = Fragment(source.name, data=source.read())
     with _opened(fragment, unpacked=True):
         columns = read_part(Part(source.name, (fragment,)), options, tag)
-    if not columns.lines:
-        raise InputError(Place(source.name), "no row", "rows of topic, doc, score[, sample]")
+    require_rows(source.name, columns.lines)
     return columns
+
+
+def read_dataset(folder: str | os.PathLike[str], options: RunOptions) -> RunColumns:
+    """A run from a folder of parquet files."""
+    columns = read_part(open_dataset(folder), options)
+    require_rows(columns.name, columns.lines)
+    return columns
+
+
+def require_rows(name: str, rows: int) -> None:
+    """Raise if a run has no row at all. Some of the files of a folder may be empty."""
+    if not rows:
+        raise InputError(Place(name), "no row", "rows of topic, doc, score[, sample]")
 
 
 def _chunks(part: Part, samples: bool) -> Iterator[Rows]:
@@ -167,10 +181,7 @@ def _chunks(part: Part, samples: bool) -> Iterator[Rows]:
     for fragment in part.files:
         with _opened(fragment) as file:
             sampled = samples and "sample" in {*file.schema_arrow.names, *dict(fragment.constants)}
-            line = 2  # as in any table, the header would be line 1
-            for group in range(file.num_row_groups):
-                lines = range(line, line + file.metadata.row_group(group).num_rows)
-                line = lines.stop
+            for group, lines in _row_groups(file):
                 topics = _ids(fragment, file, group, "topic", lines)
                 kept = np.arange(len(lines))
                 if not part.whole and part.topics is not None:
@@ -183,6 +194,15 @@ def _chunks(part: Part, samples: bool) -> Iterator[Rows]:
                     scores = finite_scores(column, fragment.path, lines)[kept]
                     places = (Place(fragment.path, lines[row]) for row in kept.tolist())
                     yield places, topics.take(kept), sample, docs, scores
+
+
+def _row_groups(file: Any) -> Iterator[tuple[int, range]]:
+    """The number of each row group, and the lines that its rows would have in a table with a header."""
+    line = 2
+    for group in range(file.num_row_groups):
+        lines = range(line, line + file.metadata.row_group(group).num_rows)
+        line = lines.stop
+        yield group, lines
 
 
 @contextmanager
@@ -206,6 +226,23 @@ def _check_columns(fragment: Fragment, file: Any) -> None:
         if arrow().types.is_nested(column.type):
             found = f"the column {escape(column.name)!r} of lists or tables"
             raise InputError(place, found, "texts and numbers")
+        if column.name in ("topic", "doc", "sample") and not _is_id(column.type):
+            raise InputError(place, f"the column {column.name!r} of type {column.type}", ID_TYPES)
+
+
+def _is_id(kind: Any) -> bool:
+    """Whether a column of this type can be ids, as `tables.id_text` decides for single values."""
+    types = arrow().types
+    if types.is_dictionary(kind):
+        return _is_id(kind.value_type)
+    whole = types.is_integer(kind) or (types.is_decimal(kind) and kind.scale == 0)
+    return whole or types.is_null(kind) or _is_text(kind)
+
+
+def _is_text(kind: Any) -> bool:
+    """Whether its values are texts, or bytes, as which many programs write texts."""
+    # Not by the functions of `pyarrow.types`: those of views came later than the oldest version supported.
+    return re.fullmatch(r"(large_)?(string|binary)(_view)?|fixed_size_binary\[\d+\]", str(kind)) is not None
 
 
 def _check_size(fragment: Fragment, file: Any, unpacked: bool) -> None:
@@ -231,17 +268,23 @@ def _check_size(fragment: Fragment, file: Any, unpacked: bool) -> None:
         raise too_large(fragment.path, limit)
 
 
-def _strings(column: Any) -> Any:
-    """A column as texts, converted as by `tables.identifiers`; missing values are null."""
-    pa, kinds = arrow(), arrow().types
-    if isinstance(column, pa.ChunkedArray):
-        column = column.combine_chunks() if column.num_chunks != 1 else column.chunk(0)
-    if kinds.is_dictionary(column.type):
-        column = column.dictionary_decode()
-    if kinds.is_string(column.type) or kinds.is_large_string(column.type) or kinds.is_integer(column.type):
-        return column.cast(pa.large_string())
-    values = zip(column.to_pandas().tolist(), column.is_null().to_pylist(), strict=True)
-    return pa.array([None if missing else str(value) for value, missing in values], pa.large_string())
+def _strings(fragment: Fragment, file: Any, group: int, name: str, lines: range) -> Any:
+    """A column of a row group as texts; missing values are null. Bytes that are not UTF-8 are an `InputError`."""
+    pa = arrow()
+    column = file.read_row_group(group, columns=[name]).column(name)
+    if pa.types.is_dictionary(column.type):
+        column = column.cast(column.type.value_type)
+    if not _is_text(column.type):
+        return column.cast(pa.large_string()).combine_chunks()
+    column = column.cast(pa.large_binary()).combine_chunks()
+    texts = column.view(pa.large_string())
+    try:
+        texts.validate(full=True)
+    except pa.ArrowInvalid:
+        for line, value in zip(lines, column.to_pylist(), strict=True):
+            id_text(value or b"", name, Place(fragment.path, line))  # raises for the first that is not UTF-8
+        raise
+    return texts
 
 
 def _ids(fragment: Fragment, file: Any, group: int, name: str, lines: range) -> Ids:
@@ -249,8 +292,7 @@ def _ids(fragment: Fragment, file: Any, group: int, name: str, lines: range) -> 
     constant = dict(fragment.constants).get(name)
     if constant is not None:
         return Ids.of([constant]).take(np.zeros(len(lines), np.int64))
-    pc, column = arrow(".compute"), _strings(file.read_row_group(group, columns=[name]).column(name))
-    column.validate(full=True)  # raises for bytes that are not UTF-8
+    pc, column = arrow(".compute"), _strings(fragment, file, group, name, lines)
     empty = pc.fill_null(pc.equal(pc.binary_length(column), 0), True).to_numpy(zero_copy_only=False)
     for row in np.flatnonzero(empty)[:1].tolist():
         raise InputError(Place(fragment.path, lines[row]), f"an empty {name}", f"a {name}")
@@ -258,6 +300,9 @@ def _ids(fragment: Fragment, file: Any, group: int, name: str, lines: range) -> 
     ends = np.frombuffer(offsets, dtype=np.int64)[column.offset : column.offset + len(column) + 1]
     low, high = (int(ends[0]), int(ends[-1])) if len(column) else (0, 0)
     text = bytes(memoryview(data)[low:high]) if data is not None else b""
+    ids = Ids(padded_buffer(text), ends[:-1] - low, np.diff(ends))
     if b"\0" in text:
-        raise ValueError("a NUL character in a text")
-    return Ids(padded_buffer(text), ends[:-1] - low, np.diff(ends))
+        row = int(np.searchsorted(ends - low, text.index(b"\0"), side="right")) - 1
+        found = f"a {name} with an invalid character: {escape(ascii(ids.text(row)))}"
+        raise InputError(Place(fragment.path, lines[row]), found, "text")
+    return ids

@@ -19,9 +19,9 @@ import numpy as np
 from fairevals.errors import InputError, InputWarning, Place, escape, names, pluralize
 from fairevals.ids import Ids, Index, numbered
 from fairevals.io.decimals import number_of
-from fairevals.io.lines import Column, LineFormat, joined
+from fairevals.io.lines import Column, LineFormat
 from fairevals.io.streams import Source
-from fairevals.io.tables import has_header, table, text_lines, texts
+from fairevals.io.tables import has_header, id_text, id_texts, table, text_lines, texts
 from fairevals.io.task import AttributeSpec
 from fairevals.typing import Floats, Ints
 
@@ -41,7 +41,10 @@ Row = tuple[int, Sequence[Any]]
 
 @dataclass(frozen=True)
 class MembershipColumns:
-    """Memberships: one row per document, or per document of a topic. Each row of `weights` sums to 1."""
+    """Memberships: one row per document, or per document of a topic. The shares of each row sum to 1.
+
+    There may be thousands of groups, and a document is in few of them: only shares above 0 are stored.
+    """
 
     name: str
     topics: list[str] | None
@@ -49,31 +52,59 @@ class MembershipColumns:
     topic_of: Ints
     """The row's index into `topics`; zeros if there are none."""
     docs: Ids
-    weights: Floats
-    """(rows, groups)"""
+    groups: int
+    """How many groups there are."""
+    row_of: Ints
+    """The row of each share, ascending."""
+    group_of: Ints
+    """The group of each share."""
+    shares: Floats
 
     @cached_property
     def index(self) -> Index:
         """Finds a row by its topic's number here and the document."""
         return Index(self.topic_of, self.docs)
 
+    @cached_property
+    def _starts(self) -> Ints:
+        """Where the shares of each row begin, and the end."""
+        starts: Ints = np.searchsorted(self.row_of, np.arange(self.topic_of.size + 1))
+        return starts
 
-def normalise_rows(weights: Floats) -> Floats:
-    """Each row (…, group) of non-negative numbers, not all 0, divided by its sum.
+    def dense(self, rows: Ints) -> Floats:
+        """The memberships (n, groups) of n rows; zeros for a row of −1."""
+        weights = np.zeros((rows.size, self.groups))
+        counts = np.where(rows >= 0, np.diff(self._starts, append=0)[rows], 0)
+        ends = np.cumsum(counts)
+        at = np.arange(ends[-1] if rows.size else 0) + np.repeat(self._starts[rows] - (ends - counts), counts)
+        weights[np.repeat(np.arange(rows.size), counts), self.group_of[at]] = self.shares[at]
+        return weights
+
+    @property
+    def weights(self) -> Floats:
+        """All rows, (rows, groups)."""
+        return self.dense(np.arange(self.topic_of.size))
+
+
+def normalise_rows(weights: Floats, row_of: Ints, groups: int) -> Floats:
+    """Positive numbers, each divided by the sum of its row; `row_of` says which row of how many `groups` it is in.
 
     A row that sums to 1 except for rounding stays as it is, so that values written with all their digits are read
     back bit for bit.
 
-    >>> normalise_rows(np.array([[2.0, 1.0, 1.0], [0.3, 0.3, 0.4]]))
-    array([[0.5 , 0.25, 0.25],
-           [0.3 , 0.3 , 0.4 ]])
+    >>> normalise_rows(np.array([2.0, 1.0, 1.0, 0.3, 0.3, 0.4]), np.array([0, 0, 0, 1, 1, 1]), 3)
+    array([0.5 , 0.25, 0.25, 0.3 , 0.3 , 0.4 ])
     """
-    scaled = weights / weights.max(axis=-1, keepdims=True)  # the sum of huge numbers would overflow
-    scaled /= scaled.sum(axis=-1, keepdims=True)
+    if not weights.size:
+        return weights
+    largest = np.zeros(int(row_of.max()) + 1)
+    np.maximum.at(largest, row_of, weights)
+    scaled = weights / largest[row_of]  # the sum of huge numbers would overflow
+    scaled /= np.bincount(row_of, scaled)[row_of]
     with np.errstate(over="ignore"):
-        off = np.abs(weights.sum(axis=-1, keepdims=True) - 1)
-    settled = off <= weights.shape[-1] * np.finfo(np.float64).eps
-    result: Floats = np.where(settled, weights, scaled) + 0.0  # never −0
+        off = np.abs(np.bincount(row_of, weights) - 1)
+    settled = off <= groups * np.finfo(np.float64).eps
+    result: Floats = np.where(settled[row_of], weights, scaled)
     return result
 
 
@@ -81,12 +112,12 @@ def _normalised(
     columns: MembershipColumns, place_of: Callable[[int], Place], *, warn: bool = True
 ) -> MembershipColumns:
     """The same with rows that sum to 1: an error if one is all 0; with `warn`, one warning if others do not yet."""
-    weights = columns.weights
-    for row in np.flatnonzero(~(weights > 0).any(axis=1))[:1].tolist():
+    weights, row_of, size = columns.shares, columns.row_of, columns.topic_of.size
+    for row in np.flatnonzero(np.bincount(row_of, minlength=size) == 0)[:1].tolist():
         found = f"memberships of document {escape(columns.docs.text(row))!r} that are all 0"
         raise InputError(place_of(row), found, "one above 0")
     with np.errstate(over="ignore"):
-        sums = weights.sum(axis=1)
+        sums = np.bincount(row_of, weights, minlength=size)
     off = np.flatnonzero(~(np.abs(sums - 1) <= ROW_TOLERANCE))
     if warn and off.size:
         message = (
@@ -94,7 +125,7 @@ def _normalised(
             f"normalised (line {place_of(int(off[0])).line} has a sum of {sums[off[0]]:.6g})"
         )
         warnings.warn(InputWarning(message), stacklevel=3)
-    return replace(columns, weights=normalise_rows(weights))
+    return replace(columns, shares=normalise_rows(weights, row_of, columns.groups))
 
 
 def read_memberships(spec: AttributeSpec) -> MembershipColumns:
@@ -122,18 +153,24 @@ def _read_ntcir(source: Source, groups: Sequence[str]) -> MembershipColumns:
         f"{2 + count} columns (topic doc and one number for each of {count} groups), or a table with {LONG_TABLE}",
     )
     topics: dict[str, int] = {}
-    parts: list[tuple[Ints, Ids, Floats]] = []
+    codes_of, docs_of, lines = [], [], 0
+    cells: list[tuple[Ints, Ints, Floats]] = []
     for tokens in line_format.read(source):
         weights = np.stack(tokens.numbers, axis=1)
-        parts.append((numbered(tokens.column(0), topics), tokens.column(1).compact(), weights))
+        row, group = np.nonzero(weights)
+        cells.append((lines + row, group, weights[row, group]))
+        codes_of.append(numbered(tokens.column(0), topics))
+        docs_of.append(tokens.column(1).compact())
+        lines += len(weights)
     if not topics:
         raise InputError(Place(source.name), "no line", line_format.expected)
-    codes, docs, weights = joined(parts)
+    codes, docs = np.concatenate(codes_of), Ids.concatenate(docs_of)
     for row in Index(codes, docs).duplicates()[:1].tolist():
         doc, topic = escape(docs.text(row)), escape(list(topics)[codes[row]])
         place = line_format.place_of(source, row)
         raise InputError(place, f"document {doc!r} twice in topic {topic!r}", "one line per document")
-    columns = MembershipColumns(source.name, list(topics), codes, docs, weights)
+    shares = (np.concatenate(column) for column in zip(*cells, strict=True))
+    columns = MembershipColumns(source.name, list(topics), codes, docs, count, *shares)
     return _normalised(columns, lambda row: line_format.place_of(source, row))
 
 
@@ -173,12 +210,13 @@ def collect(
         cells[row, column[group]] = weight
     if not row_of:
         raise InputError(Place(name), "no membership", "one or more")
-    weights = np.zeros((len(row_of), len(groups)))
-    at = np.array(list(cells), dtype=np.int64)
-    weights[at[:, 0], at[:, 1]] = list(cells.values())
+    at, weights = np.array(list(cells), dtype=np.int64), np.array(list(cells.values()))
+    order = np.lexsort((at[:, 1], at[:, 0]))
+    order = order[weights[order] > 0]
+    shares = at[order, 0], at[order, 1], weights[order]
     codes = np.array([topic for topic, _ in row_of], dtype=np.int64)
     docs = Ids.of(doc for _, doc in row_of)
-    columns = MembershipColumns(name, list(topics) if by_topic else None, codes, docs, weights)
+    columns = MembershipColumns(name, list(topics) if by_topic else None, codes, docs, len(groups), *shares)
     return _normalised(columns, lambda row: Place(name, first_line[row]), warn=warn)
 
 
@@ -193,15 +231,21 @@ def rows_of(given: pd.DataFrame | Mapping[str, Any], name: str) -> tuple[list[st
     """
     if isinstance(given, Mapping):
         return ["doc", "group", "weight"], [
-            (number, (str(doc), str(group), _weight(weight)))
+            (number, (id_text(doc, "doc", Place(name, number)), str(group), _weight(weight)))
             for number, (doc, groups) in enumerate(given.items(), 1)
             for group, weight in (groups.items() if isinstance(groups, Mapping) else [(groups, 1.0)])
         ]
     if not {"doc", "group"} <= set(given.columns) <= set(LONG_COLUMNS):
         raise InputError(Place(name), f"columns {names(map(str, given.columns))}", LONG_TABLE)
 
-    columns = [map(_weight, given[c].tolist()) if c == "weight" else texts(given[c]) for c in given.columns]
-    return list(given.columns), list(enumerate(zip(*columns, strict=True), 1))
+    def cells(column: str) -> Iterable[Any]:
+        if column == "weight":
+            return map(_weight, given[column].tolist())
+        if column == "group":
+            return texts(given[column])
+        return id_texts(given[column], column, name, range(1, len(given) + 1))
+
+    return list(given.columns), list(enumerate(zip(*map(cells, given.columns), strict=True), 1))
 
 
 def _weight(value: Any) -> Any:
@@ -234,7 +278,8 @@ def checked_target(values: Sequence[float], groups: Sequence[str], place: Place)
     if abs(total - 1) > 1e-12:
         message = f"{place}: the target sums to {total:.13g}; it was divided by that"
         warnings.warn(InputWarning(message), stacklevel=2)
-    return tuple(normalise_rows(np.array(values, dtype=np.float64)).tolist())
+    shares = np.array(values, dtype=np.float64) + 0.0  # never −0
+    return tuple(normalise_rows(shares, np.zeros(len(values), dtype=np.int64), len(values)).tolist())
 
 
 def read_target_file(path: str | os.PathLike[str], groups: Sequence[str]) -> tuple[float, ...]:

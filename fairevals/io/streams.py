@@ -6,7 +6,6 @@ import json
 import lzma
 import os
 import re
-import secrets
 import stat
 import sys
 import zlib
@@ -20,6 +19,7 @@ from pathlib import Path
 from typing import IO, Any, BinaryIO, NoReturn, Self, TextIO, cast
 
 from fairevals.errors import InputError, Place, UsageError, escape
+from fairevals.io.parts import naming, part_of
 
 BOM = b"\xef\xbb\xbf"
 _TEXT = re.compile(rb"[^ \t\r\n][^\n]*")
@@ -181,7 +181,10 @@ class Source:
         source = cls(name or ("<stdin>" if path == "-" else path), None)
         if reads_once(path):
             # Finding the format and the line of an error both need a second look.
-            with nullcontext(sys.stdin.buffer) if path == "-" else source._open() as file:
+            with (
+                reading(source.name),
+                nullcontext(sys.stdin.buffer) if path == "-" else source._open() as file,
+            ):
                 # One system call at a time where possible: Python handles signals only between two of them.
                 read: Callable[[int], bytes] = getattr(file, "read1", file.read)
                 source._data = b"".join(source._endless(iter(lambda: read(1 << 20), b"")))
@@ -339,22 +342,16 @@ class Source:
 def written_bytes(path: Path) -> Iterator[BinaryIO]:
     """A file that appears under its name once everything is written, or not at all."""
     if path.exists() and reads_once(path):  # pipes and devices are not replaced
-        with path.open("wb") as device:
+        with naming(path, path, unnamed=True), path.open("wb") as device:
             yield device
         return
-    path = Path(os.path.realpath(path))  # replace what a link (such as `/dev/stdout`) points to, not the link
-    path.parent.mkdir(parents=True, exist_ok=True)
-    # The name is chosen before the file exists, so an interruption at any point can remove the file.
-    unfinished = path.with_name(f".{path.name[:40]}.{secrets.token_hex(8)}.part")
-    try:
-        with unfinished.open("xb") as file:
+    real = Path(os.path.realpath(path))  # replace what a link (such as `/dev/stdout`) points to, not the link
+    with naming(path, real, unnamed=True), part_of(real, lambda part: part.touch(exist_ok=False)) as part:
+        with part.open("wb") as file:
             yield cast(BinaryIO, file)
             file.flush()
             os.fsync(file.fileno())
-        unfinished.replace(path)
-    except BaseException:
-        unfinished.unlink(missing_ok=True)
-        raise
+        part.replace(real)
 
 
 @contextmanager

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import csv
 import re
-from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Iterator, Sequence
+from decimal import Decimal
+from numbers import Integral
+from typing import TYPE_CHECKING, Any
 
 from fairevals.errors import InputError, Place, escape, names
 from fairevals.ids import Ids
@@ -106,9 +108,38 @@ def texts(column: pd.Series) -> list[str]:
     return ["" if missing else str(value) for value, missing in pairs]
 
 
+ID_TYPES = "texts or whole numbers"
+"""What ids can be made from. Other values have no one text: 0.1, 12.0 and a date are spelt differently elsewhere."""
+
+
+def id_text(value: Any, what: str, place: Place) -> str:
+    """A value as an id: a text, the bytes of one, or a whole number; anything else is an `InputError`.
+
+    >>> id_text("a", "doc", Place("x")), id_text(b"a", "doc", Place("x")), id_text(7, "doc", Place("x"))
+    ('a', 'a', '7')
+    """
+    if isinstance(value, str):
+        return str(value)
+    if isinstance(value, bytes):
+        try:
+            return value.decode()
+        except UnicodeDecodeError:
+            raise InputError(place, f"a {what} that is not UTF-8 ({escape(value)})", "UTF-8") from None
+    whole = isinstance(value, Integral) or (isinstance(value, Decimal) and value.as_tuple().exponent == 0)
+    if not whole or isinstance(value, bool):
+        raise InputError(place, f"a {what} of type {type(value).__name__}: {escape(repr(value))}", ID_TYPES)
+    return str(value)
+
+
+def id_texts(column: pd.Series, what: str, name: str, lines: Iterable[int]) -> list[str]:
+    """The values of a column as ids, empty where they are missing."""
+    rows = zip(column.tolist(), column.isna().tolist(), lines, strict=True)
+    return ["" if missing else id_text(value, what, Place(name, int(line))) for value, missing, line in rows]
+
+
 def identifiers(frame: pd.DataFrame, column: str, name: str, lines: Sequence[int]) -> Ids:
-    """A column of names as ids; an `InputError` if one is empty or has characters that are not text."""
-    ids = texts(frame[column])
+    """A column of names as ids; an `InputError` if one is empty or is not text (see `id_text`)."""
+    ids = id_texts(frame[column], column, name, lines)
     for line, text in zip(lines, ids, strict=True):
         if not text:
             raise InputError(Place(name, int(line)), f"an empty {column}", f"a {column}")

@@ -128,6 +128,8 @@ class Task:
     attributes: Mapping[str, AttributeSpec] = field(default_factory=dict)
     policy: PolicySpec = PolicySpec()
     path: Path | None = None
+    files: tuple[Path, ...] = ()
+    """Every file that it names, with those of the runs table."""
 
 
 def run_info(task: Task, path: str | os.PathLike[str]) -> RunInfo | None:
@@ -244,6 +246,7 @@ class _Reader:
 
     def __init__(self, name: str, text: str) -> None:
         self.name, self.text, self.folder = name, text, Path(name).parent
+        self.files: list[Path] = []
 
     def line(self, *keys: str) -> int:
         """The line of a key, approximately: the first that names it below the heading of its table."""
@@ -286,7 +289,8 @@ class _Reader:
     def path(self, value: Any) -> Path:
         if not _is_name(value):
             raise ValueError("the name of a file")
-        return self.folder / value
+        self.files.append(self.folder / value)
+        return self.files[-1]
 
     def paths(self, value: Any) -> tuple[Path, ...]:
         return tuple(map(self.path, value)) if isinstance(value, list) else (self.path(value),)
@@ -392,4 +396,5 @@ def read_task(path: str | os.PathLike[str]) -> Task:
     if "measures" in values:
         values["labels"] = {measure: label for measure, label in values["measures"] if label}
         values["measures"] = tuple(measure for measure, _ in values["measures"])
-    return Task(path=Path(source.name), **values)
+    files = (*reader.files, *(Path(row.file) for row in values.get("runs", ())))
+    return Task(path=Path(source.name), files=files, **values)

@@ -163,11 +163,25 @@ class Measure(ABC):
         return self.name + (f"({given})" if given else "") + at
 
 
+HIGHEST_EXPONENT = 500
+"""The highest grade g whose 2^g−1, summed and multiplied, stays a finite number."""
+
+
+def exponential(grades: Floats) -> Floats:
+    """2^g−1; a `UsageError` where that would be too large for a number."""
+    highest = float(np.max(grades, initial=0.0))
+    if highest > HIGHEST_EXPONENT:
+        expected = f"expected at most {HIGHEST_EXPONENT}, as 2^g grows fast"
+        raise UsageError(f"the gain or merit 2^g−1 of a grade of {highest:g}; {expected}")
+    value: Floats = np.exp2(grades) - 1
+    return value
+
+
 MERITS: dict[str, Callable[[Floats], Floats]] = {
     "identity": lambda grades: grades,
     "square": np.square,
     "sqrt": np.sqrt,
-    "exp": lambda grades: np.exp2(grades) - 1,
+    "exp": exponential,
     "binary": lambda grades: (grades > 0).astype(np.float64),
 }
 """Name of a merit function: the function. All of them give 0 for grade 0 and grow with the grade."""
@@ -306,6 +320,8 @@ class CompositeMeasure(Measure):
 
 FEW = 8
 """Up to so many terms, such as groups, numpy adds whole columns faster than it accumulates along the rows."""
+MANY = 512
+"""From so many sums on, too, if the terms of one are apart in memory, as documents beside thousands of groups are."""
 
 
 def rank_sum(terms: Array) -> Floats:
@@ -317,7 +333,7 @@ def rank_sum(terms: Array) -> Floats:
     >>> float(rank_sum(np.array([0.5, 0.25, 0.0])))
     0.75
     """
-    if terms.shape[-1] <= FEW:
+    if terms.shape[-1] <= FEW or (terms.strides[-1] > terms.itemsize and terms[..., 0].size >= MANY):
         total = np.zeros(terms.shape[:-1])
         for position in range(terms.shape[-1]):
             total += terms[..., position]

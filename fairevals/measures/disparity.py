@@ -18,65 +18,101 @@ from fairevals.measures.base import (
     stretches,
 )
 from fairevals.measures.expected_exposure import group_sums
-from fairevals.typing import Bools, Floats, Ints
+from fairevals.typing import Array, Bools, Floats, Ints
 
+LEAST_MERIT = 1e-100
+"""A smaller merit counts as none: exposure divided by it could be too large for a number."""
 TIE = 1e-12
-"""Mean merits that differ by less than this, relatively, are equal: rounding must not decide which is larger."""
+"""Neighbouring mean merits that differ by no more than this, relatively, are equal: rounding must not decide which is
+larger."""
 
 
-def pair_excess(ratios: Floats, levels: Ints) -> tuple[Floats, Floats, Floats]:
-    """Sums over ordered pairs i≠j, level_i ≥ level_j > 0, of max(0, r_i − r_j), their gradients by r, and how many.
+def places(major: Array, minor: Array) -> tuple[Ints, Ints]:
+    """The order of the items on the last axis by `major`, then `minor`, and how many come before each; not equal ones.
 
-    `ratios` and `levels` are (rows, items). max(0, r_i − r_j) is the length of the line between r_j and r_i, so the sum
-    over pairs is the sum, over the gaps between neighbouring ratios, of the gap times the number of pairs that span
-    it. That number is a sum over levels of products of two counts. Nothing cancels; memory is O(items) and time
-    O(items × levels). At equal ratios the derivative is 0.
+    >>> places(np.array([3, 1, 3, 3]), np.array([1, 2, 0, 1]))
+    (array([1, 2, 0, 3]), array([2, 0, 1, 2]))
+    """
+    order = np.lexsort((minor, major), axis=-1)
+    first = np.zeros(order.shape, dtype=np.int64)
+    sorted_keys = [np.take_along_axis(key, order, axis=-1) for key in (major, minor)]
+    differs = np.logical_or.reduce([key[..., 1:] != key[..., :-1] for key in sorted_keys])
+    first[..., 1:] = np.where(differs, np.arange(1, order.shape[-1]), 0)
+    before = np.empty_like(first)
+    np.put_along_axis(before, order, np.maximum.accumulate(first, axis=-1), axis=-1)
+    return order, before
 
-    >>> total, slope, pairs = pair_excess(np.array([[0.5, 0.63, 0.5]]), np.array([[2, 1, 1]]))
-    >>> total.round(2), slope, pairs
-    (array([0.13]), array([[ 0.,  1., -1.]]), array([4.]))
+
+def pair_excess(ratios: Floats, levels: Ints) -> tuple[Floats, Floats]:
+    """Sums over pairs i, j with level_i ≥ level_j > 0 of max(0, r_i − r_j), and their gradients by r.
+
+    `ratios` and `levels` are (rows, items). Of two items of equal level both orders are meant, and their excesses sum
+    to |r_i − r_j|. Time is O(items·log items): max(0, r_i − r_j) is max(r_i, r_j) − r_j, so r_i is counted as often as
+    there are items with a smaller ratio, less the number of items with a larger level. That is the derivative; with
+    equal ratios and levels kept apart, it is the difference of two places in a sorted order. Each gap between
+    neighbouring ratios is spanned by as many pairs as the derivatives of the items up to it sum to, below 0. All
+    these are whole numbers, so nothing cancels. At equal ratios the derivative is 0.
+
+    >>> total, slope = pair_excess(np.array([[0.5, 0.63, 0.5]]), np.array([[2, 1, 1]]))
+    >>> total.round(2), slope
+    (array([0.13]), array([[ 0.,  1., -1.]]))
+    """
+    r = np.where(levels > 0, ratios, np.inf)
+    order, lower = places(r, -levels)
+    _, higher = places(-levels, -r)
+    slope = np.where(levels > 0, lower - higher, 0)
+    ascending = np.take_along_axis(r, order, axis=-1)
+    spanning = -np.cumsum(np.take_along_axis(slope, order, axis=-1), axis=-1)[:, :-1]
+    gaps = np.subtract(ascending[:, 1:], ascending[:, :-1], out=np.zeros(spanning.shape), where=spanning > 0)
+    return rank_sum(gaps * spanning), slope.astype(np.float64)
+
+
+def worst_excess(ratios: Floats, levels: Ints) -> tuple[Floats, Floats]:
+    """The largest max(0, r_i − r_j) over pairs with level_i ≥ level_j > 0, and its gradients by r; as `pair_excess`.
+
+    The best rival of an item is the smallest ratio up to its level. Of equal pairs the first gives the gradient.
+
+    >>> worst_excess(np.array([[0.5, 0.63, 0.5]]), np.array([[2, 1, 1]]))
+    (array([0.13]), array([[ 0.,  1., -1.]]))
     """
     counted = levels > 0
-    order = np.argsort(np.where(counted, ratios, np.inf), axis=-1, kind="stable")
-    order = order[:, : int(counted.sum(axis=-1).max(initial=0))]
-    r = np.take_along_axis(np.where(counted, ratios, np.inf), order, axis=-1)
-    level_of = np.take_along_axis(np.where(counted, levels, 0), order, axis=-1)
-    rows, items = r.shape
-    first, last = stretches(r)
-    spanning, up_to = np.zeros(r.shape), np.zeros((rows, items + 1))
-    total_counts = np.cumsum(level_of > 0, axis=-1, dtype=np.float64)
-    slope, pairs = np.zeros(r.shape), np.zeros(rows)
-    for level in range(1, int(levels.max(initial=0)) + 1):
-        here = level_of == level
-        at = np.cumsum(here, axis=-1, dtype=np.float64)
-        # After position k follow at[-1] − at[k] items of this level; up_to[k] of this or a lower one stand up to it.
-        below_level = up_to[:, 1:].copy()
-        up_to[:, 1:] += at
-        spanning += (at[:, -1:] - at) * up_to[:, 1:]
-        pairs += at[:, -1] * (up_to[:, -1] - 1)
-        # An item rises above all lower ratios of at most its level, and sinks below all higher of at least it.
-        lower = np.take_along_axis(up_to, first, axis=1)
-        of_higher_level = total_counts - below_level
-        higher = of_higher_level[:, -1:] - np.take_along_axis(of_higher_level, last, axis=1)
-        slope += np.where(here, lower - higher, 0.0)
-    following = np.concatenate([r[:, 1:], r[:, -1:]], axis=-1)
-    gaps = np.subtract(following, r, out=np.zeros_like(r), where=spanning > 0)
-    by_item = np.zeros(ratios.shape)
-    np.put_along_axis(by_item, order, slope, axis=-1)
-    return rank_sum(gaps * spanning), by_item, pairs
+    order = np.argsort(np.where(counted, levels, levels.shape[-1] + 1), axis=-1, kind="stable")
+    r, ascending = (np.take_along_axis(each, order, axis=-1) for each in (ratios, levels))
+    smallest = np.minimum.accumulate(np.where(ascending > 0, r, np.inf), axis=-1)
+    smallest = np.take_along_axis(smallest, stretches(ascending)[1], axis=-1)
+    rival = np.empty(ratios.shape)
+    np.put_along_axis(rival, order, smallest, axis=-1)
+    excess = np.subtract(ratios, rival, out=np.zeros(ratios.shape), where=counted)
+    slope = np.zeros(ratios.shape)
+    if not excess.shape[-1]:
+        return np.zeros(len(excess)), slope
+    one = np.argmax(excess, axis=-1, keepdims=True)
+    value = np.take_along_axis(excess, one, axis=-1)
+    no_larger = counted & (levels <= np.take_along_axis(levels, one, axis=-1))
+    other = np.argmin(np.where(no_larger, ratios, np.inf), axis=-1, keepdims=True)
+    np.put_along_axis(slope, one, 1.0 * (value > 0), axis=-1)
+    np.put_along_axis(
+        slope, other, np.where(value > 0, -1.0, np.take_along_axis(slope, other, axis=-1)), axis=-1
+    )
+    return value[:, 0], slope
 
 
-def merit_levels(merits: Floats) -> Ints:
-    """The positive merits of each row (rows, items) numbered from the smallest, 1, up; 0 where there is no merit.
+def merit_levels(merits: Floats, tie: float = 0.0) -> Ints:
+    """The positive merits (…, item) numbered from the smallest, 1, up; 0 where there is no merit, or NaN.
+
+    Neighbouring merits that differ by no more than `tie`, relatively, have the same number.
 
     >>> merit_levels(np.array([[2.0, 0.0, 1.0, 2.0]]))
     array([[2, 0, 1, 2]])
+    >>> merit_levels(np.array([0.1 + 0.2, 0.3, 0.7])), merit_levels(np.array([0.1 + 0.2, 0.3, 0.7]), TIE)
+    (array([2, 1, 3]), array([1, 1, 2]))
     """
-    order = np.argsort(merits, axis=-1, kind="stable")
-    ascending = np.take_along_axis(merits, order, axis=-1)
-    before = np.concatenate([np.zeros((len(merits), 1)), ascending[:, :-1]], axis=-1)
+    positive = np.where(merits > 0, merits, 0.0)
+    order = np.argsort(positive, axis=-1, kind="stable")
+    ascending = np.take_along_axis(positive, order, axis=-1)
+    before = np.concatenate([np.zeros((*merits.shape[:-1], 1)), ascending[..., :-1]], axis=-1)
     levels = np.zeros(merits.shape, dtype=np.int64)
-    rises = (ascending > before) & (ascending > 0)
+    rises = ascending - before > tie * ascending
     np.put_along_axis(levels, order, np.cumsum(rises, axis=-1), axis=-1)
     return levels
 
@@ -86,9 +122,13 @@ def _individual(exposure: Floats, merits: Floats) -> tuple[Floats, Floats]:
     both = np.stack(np.broadcast_arrays(exposure, merits))
     shape = both.shape[1:]
     v, m = both.reshape(2, math.prod(shape[:-1]), shape[-1])
-    counted = m > 0
+    counted = m > LEAST_MERIT
     ratios, inverse = (divide(above, m, counted, otherwise=0.0) for above in (v, np.ones(())))
-    total, slope, pairs = pair_excess(ratios, merit_levels(m))
+    levels = merit_levels(m)
+    total, slope = pair_excess(ratios, levels)
+    n, ordered = counted.sum(axis=1), np.sort(levels, axis=1)
+    tied = np.where(ordered > 0, np.arange(shape[-1]) - stretches(ordered)[0], 0).sum(axis=1)
+    pairs = n * (n - 1) // 2 + tied
     defined = (pairs > 0) & np.any(counted & (v > 0), axis=1)
     value = divide(total, pairs, defined)
     gradient = divide(slope * inverse, pairs[:, None], defined[:, None], otherwise=0.0)
@@ -142,22 +182,19 @@ def group_means(values: Floats, membership: Floats) -> Floats:
     return divide(rank_sum(by_group * values[..., None, :]), weights, weights > 0)
 
 
-def not_below(merits: Floats, group: int, ties: str = "both") -> Bools:
-    """Whether the merit of a group is at least that of each group, (…, group); False for groups without merit.
+def group_levels(mean_merits: Floats, ties: str = "both") -> Ints:
+    """The mean merits (…, group) numbered as by `merit_levels`, equal ones alike; with ties="first", all differently.
 
-    Of two equal merits, with ties="first" only that of the group named first is at least the other.
+    Then, of groups of equal merit, the one named first has the largest number, as if it had the most merit.
 
-    >>> not_below(np.array([2.0, 1.0, 2.0]), 2), not_below(np.array([2.0, 1.0, 2.0]), 2, "first")
-    (array([ True,  True,  True]), array([False,  True,  True]))
+    >>> group_levels(np.array([2.0, 1.0, 2.0])), group_levels(np.array([2.0, 1.0, 2.0]), "first")
+    (array([2, 1, 2]), array([3, 1, 2]))
     """
-    own = merits[..., group, None]
-    margin = TIE * np.maximum(own, merits)
-    lead = own - merits  # NaN, and so False below, for a group without documents
-    above = lead >= -margin
+    levels = merit_levels(mean_merits, TIE)
     if ties == "first":
-        above[..., :group] = (lead > margin)[..., :group]
-    ahead: Bools = above & (own > 0) & (merits > 0)
-    return ahead
+        named_last = np.broadcast_to(np.arange(levels.shape[-1])[::-1], levels.shape)
+        levels = np.where(levels > 0, places(levels, named_last)[1] + 1, 0)
+    return levels
 
 
 def _of_groups(
@@ -168,22 +205,9 @@ def _of_groups(
     means = [divide(group_sums(each, membership), sizes, sizes > 0) for each in (exposure, merits)]
     shape = sizes.shape
     v, m = (mean.reshape(-1, shape[-1]) for mean in means)
-    counted = m > 0  # False for the NaN of a group without documents
+    counted = m > LEAST_MERIT  # False for the NaN of a group without documents
     ratios, inverse = (divide(above, m, counted, otherwise=0.0) for above in (v, np.ones(())))
-    value, slope = np.zeros(len(m)), np.zeros(m.shape)
-    for group in range(m.shape[1]):
-        excess = np.maximum(ratios[:, group, None] - ratios, 0.0) * not_below(m, group, ties)
-        if pairs == "max":
-            other = np.argmax(excess, axis=1)
-            worst = np.take_along_axis(excess, other[:, None], axis=1)[:, 0]
-            rows = np.flatnonzero(worst > value)
-            value[rows], slope[rows] = worst[rows], 0.0
-            slope[rows, group], slope[rows, other[rows]] = 1.0, -1.0
-        else:
-            above = excess > 0
-            value += rank_sum(excess)
-            slope[:, group] += above.sum(axis=1)
-            slope -= above
+    value, slope = (worst_excess if pairs == "max" else pair_excess)(ratios, group_levels(m, ties))
     n = counted.sum(axis=1)
     count = np.ones(len(m)) if pairs == "max" else np.maximum(n * (n - 1) / 2, 1)
     defined = (n > 1) & np.any(v > 0, axis=1)
@@ -200,10 +224,11 @@ def group_disparity(
 
     `exposure` and `merits` are (…, document), `membership` (…, document, group); ε̄ and M̄ are membership-weighted
     means. A group without documents or without merit is left out; NaN with fewer than two groups, and where no
-    document has exposure: to show nobody is not fair. A pair of groups counts once. Where its mean merits are
-    equal, both orders meet the condition, and the larger violation |ε̄_i/M̄_i − ε̄_j/M̄_j| counts; with ties="first"
-    only that of the group named first, as in the published code of Fair-PG-Rank. See Singh and Joachims, NeurIPS
-    2019, equation 4 (two groups).
+    document has exposure: to show nobody is not fair. Pairs are unordered, n(n−1)/2 of n groups. Where the mean merits
+    of a pair are equal (up to rounding), both orders meet the condition, and the larger violation
+    |ε̄_i/M̄_i − ε̄_j/M̄_j| counts; with ties="first" only that of the group named first, as in the published code of
+    Fair-PG-Rank. In D_ind, such a pair counts twice, once in each order. See Singh and Joachims, NeurIPS 2019,
+    equation 4 (two groups).
 
     >>> two = np.array([[1.0, 0.0], [0.0, 1.0], [0.0, 1.0]])
     >>> round(float(group_disparity(np.array([1.0, 0.63, 0.5]), np.array([1.0, 1.0, 0.5]), two)), 4)
@@ -216,13 +241,17 @@ def group_disparity(
 class DInd(ExposureMeasure):
     """How far documents get more exposure per merit than documents of no more merit.
 
-    Two documents of equal merit form two pairs, one in each order. Undefined on a topic without two documents that
+    Pairs are ordered: two documents of different merit form one pair, two of equal merit form two, one in each order,
+    and only one of these can be violated. Undefined on a topic without two documents that
     have merit, or if none of them has exposure.
     """
 
     name = "D_ind"
     direction = LOWER
-    formula = "mean over pairs i≠j with M_i ≥ M_j > 0 of max(0, ε_i/M_i − ε_j/M_j)"
+    formula = (
+        "mean over ordered pairs i≠j with M_i ≥ M_j > 0 of max(0, ε_i/M_i − ε_j/M_j); "
+        "equal merits are two pairs, one in each order"
+    )
     source = "Singh, Joachims: Policy learning for fairness in ranking. NeurIPS 2019"
 
     merit: str = merit_param()
@@ -259,16 +288,16 @@ class DCross(ExposureMeasure):
 class DGroup(ExposureMeasure):
     """How far groups get more exposure per merit than groups of no more merit.
 
-    A pair of groups counts once; where their mean merits are equal, the larger of the two violations counts. Means
-    are over the candidates. Undefined on a topic where fewer than two groups have candidates with merit, no candidate
-    has exposure, or the attribute does not apply.
+    Pairs are unordered: any two groups form one pair, unlike in D_ind. Where their mean merits are equal, the larger of
+    the two violations counts. Means are over the candidates. Undefined on a topic where fewer than two groups have
+    candidates with merit, no candidate has exposure, or the attribute does not apply.
     """
 
     name = "D_group"
     direction = LOWER
     formula = (
-        "mean over pairs of groups (pairs='max': the worst) of max(0, ε̄_i/M̄_i − ε̄_j/M̄_j), M̄_i ≥ M̄_j, "
-        "ε̄ and M̄ membership-weighted means over the group's candidates"
+        "mean over unordered pairs of groups (pairs='max': the worst) of max(0, ε̄_i/M̄_i − ε̄_j/M̄_j), M̄_i ≥ M̄_j > 0; "
+        "|ε̄_i/M̄_i − ε̄_j/M̄_j| for equal merits; ε̄ and M̄ membership-weighted means over the group's candidates"
     )
     source = "Singh, Joachims: Policy learning for fairness in ranking. NeurIPS 2019"
     attributes = "one"

@@ -126,8 +126,11 @@ def _order_aware(p: Floats, target: Floats, distance: Floats) -> Floats:
 
 def _mean_distance(support: Bools) -> Floats:
     """The mean of |i−j| over the groups i of the support, for each group j; NaN for an empty support."""
-    groups = np.arange(support.shape[-1])
-    # Sums of whole numbers are exact in any order of addition.
-    total = support.astype(np.float64) @ np.abs(groups[:, None] - groups).astype(np.float64)
-    size = np.count_nonzero(support, axis=-1, keepdims=True)
-    return divide(total, size, size > 0)
+    place = np.arange(support.shape[-1])
+    size, total = (
+        np.count_nonzero(support, axis=-1, keepdims=True),
+        (support * place).sum(axis=-1, keepdims=True),
+    )
+    up_to, sum_up_to = np.cumsum(support, axis=-1), np.cumsum(support * place, axis=-1)
+    # Σ_{i≤j} (j−i) + Σ_{i>j} (i−j), in whole numbers.
+    return divide(2 * (place * up_to - sum_up_to) + total - place * size, size, size > 0)

@@ -6,11 +6,17 @@ import numpy as np
 
 from fairevals.collection import View
 from fairevals.errors import UsageError
-from fairevals.measures.base import HIGHER, LinearMeasure, attention_param, param, positive, rank_sum, unit
+from fairevals.measures.base import (
+    HIGHER,
+    LinearMeasure,
+    attention_param,
+    exponential,
+    param,
+    positive,
+    rank_sum,
+    unit,
+)
 from fairevals.typing import Floats
-
-HIGHEST_EXPONENT = 500
-"""The highest grade whose gain 2^g−1, summed and multiplied, stays a finite number."""
 
 
 def gains(grades: Floats, dcg: str = "log2") -> Floats:
@@ -19,14 +25,7 @@ def gains(grades: Floats, dcg: str = "log2") -> Floats:
     >>> gains(np.array([0.0, 1.0, 3.0]), "exp-log2")
     array([0., 1., 7.])
     """
-    if dcg != "exp-log2":
-        return grades
-    highest = float(grades.max(initial=0.0))
-    if highest > HIGHEST_EXPONENT:
-        expected = f"expected at most {HIGHEST_EXPONENT}, as 2^g grows fast"
-        raise UsageError(f"nDCG(dcg='exp-log2'): a grade of {highest:g}; {expected}")
-    exponential: Floats = np.exp2(grades) - 1
-    return exponential
+    return exponential(grades) if dcg == "exp-log2" else grades
 
 
 @dataclass(frozen=True)

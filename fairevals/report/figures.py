@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from itertools import cycle, islice
 from typing import Any
 
 import numpy as np
@@ -14,14 +13,16 @@ from matplotlib.transforms import Bbox
 from fairevals.errors import escape
 from fairevals.evaluation.exposures import DocumentRow, GroupRow
 from fairevals.report.board import Board
-from fairevals.report.groups import Distribution, Merits
-from fairevals.report.style import COLOURS, HATCHES, INK, figure_legend, new_figure
+from fairevals.report.groups import Distribution, Merits, condense
+from fairevals.report.style import COLOURS, HATCHES, INK, figure_legend, filling, labels, new_figure
 from fairevals.statistics.correlation import RankCorrelations
 from fairevals.statistics.pairing import Paired
 from fairevals.typing import Floats
 
 MAX_MEASURES = 24
 """The heat map shows at most so many measures."""
+OTHERS = ("#cccccc", "")
+"""The colour and the hatch of all small groups together."""
 MAX_LABELS = 14
 """With more runs than this, only the front and the baseline are named in the plane."""
 
@@ -147,6 +148,11 @@ def heat_map(correlations: RankCorrelations, names: Sequence[str]) -> Figure:
     return figure
 
 
+def group_labels(distribution: Distribution) -> list[str]:
+    """Short texts for the groups; longer ones for ranges of groups, which have two names."""
+    return labels(distribution.groups, 40 if distribution.ordinal and max(distribution.counts) > 1 else 24)
+
+
 def ranks_figure(distributions: Sequence[Distribution]) -> Figure:
     """Stacked shares of the groups along the ranks, one Axes per run, with the target as a bar at the right."""
     with _panels(len(distributions), 2.6, 2.9, sharey=True) as (figure, all_axes):
@@ -154,8 +160,11 @@ def ranks_figure(distributions: Sequence[Distribution]) -> Figure:
             ranks = np.arange(1, distribution.achieved.shape[0] + 1)
             width = 0.1 * ranks.size
             place = ranks[-1] + 2 * width
-            names = [str(escape(group, 24)) for group in distribution.groups]
-            colours, hatches = (list(islice(cycle(each), len(names))) for each in (COLOURS, HATCHES))
+            names = group_labels(distribution)
+            fillings = [filling(series) for series in range(len(names))]
+            if len(names) < distribution.total and not distribution.ordinal:
+                fillings[-1] = OTHERS
+            colours, hatches = zip(*fillings, strict=True)
             look: Any = {"hatch": hatches, "alpha": 0.75, "edgecolor": "white", "linewidth": 0.3}
             axes.stackplot(ranks, distribution.achieved.T, labels=names, colors=colours, **look)
             below = np.cumsum(distribution.target) - distribution.target
@@ -224,16 +233,22 @@ def exposure_against_merit(rows: Sequence[DocumentRow], title: str = "", attenti
 
 
 def group_share_against_target(rows: Sequence[GroupRow], title: str = "") -> Figure:
-    """Each group's mean share of exposure beside its target share (rows of topic "all"), one Axes per attribute."""
+    """Each group's mean share of exposure beside its target share (rows of topic "all"), one Axes per attribute.
+
+    Of many groups the largest are shown, and the sums of all others.
+    """
     means = [row for row in rows if row.topic == "all"]
     attributes = list(dict.fromkeys(row.attribute for row in means))
     with _panels(max(len(attributes), 1), 3.6, 3.2, sharey=True) as (figure, all_axes):
         for axes, attribute in zip(all_axes, attributes, strict=False):
             mine = [row for row in means if row.attribute == attribute]
-            place = np.arange(len(mine))
-            axes.bar(place, [row.share for row in mine], 0.6, color=COLOURS[5], label="share of exposure")
-            axes.plot(place, [row.target for row in mine], "D", color=COLOURS[1], label="target")
-            axes.set_xticks(place, [row.group for row in mine], rotation=30, ha="right")
+            share, target = np.array([(row.share, row.target) for row in mine]).T
+            names, counts, owner = condense([row.group for row in mine], np.nan_to_num(share + target))
+            texts = [f"{name} ({n:,})" if n > 1 else name for name, n in zip(names, counts, strict=True)]
+            place = np.arange(len(names))
+            axes.bar(place, np.bincount(owner, share), 0.6, color=COLOURS[5], label="share of exposure")
+            axes.plot(place, np.bincount(owner, target), "D", color=COLOURS[1], label="target")
+            axes.set_xticks(place, texts, rotation=30, ha="right")
             axes.set(title=attribute, ylim=(0, 1), xlabel="group")
         figure.supylabel("share (mean over topics)", fontsize=10)
         figure_legend(figure)

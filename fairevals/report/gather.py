@@ -14,7 +14,7 @@ from fairevals.evaluation import Collection, Plan, load, score
 from fairevals.evaluation.scores import Scores
 from fairevals.io.streams import reads_once
 from fairevals.report.board import BOTH, FAIRNESS, USEFULNESS, Board, board, role, with_both_sides
-from fairevals.report.groups import Distribution, Merits, run_details
+from fairevals.report.groups import Distribution, Merits, condensed, run_details
 from fairevals.report.sources import FileInfo, files_of, versions
 from fairevals.report.style import labels
 from fairevals.report.training import TrainingSummary, read_summaries
@@ -188,7 +188,9 @@ def gather(
         files=files,
         versions=versions(),
         panels=panels,
-        distributions=tuple(column for column in by_attribute if any(one.topics for one in column)),
+        distributions=tuple(
+            tuple(condensed(column)) for column in by_attribute if any(one.topics for one in column)
+        ),
         merits=tuple(merits for _, merits in details),
     )
     lines = [*scores.notes, *(str(warning.message) for warning in caught), *_remarks(report)]

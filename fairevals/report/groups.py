@@ -1,7 +1,7 @@
 """What figures show of one run: the groups' shares of the first ranks, and exposure by merit."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -17,6 +17,8 @@ from fairevals.typing import Bools, Floats, Ints
 ATTENTION, MERIT = "log2", "identity"
 MAX_LEVELS = 12
 """With more different merits than this, documents are put into so many bins of equal size."""
+MAX_GROUPS = 12
+"""With more groups than this, those with small shares are summed."""
 
 
 @dataclass(frozen=True)
@@ -36,6 +38,72 @@ class Distribution:
     """(groups,)."""
     topics: int
     """How many topics the mean is over."""
+    counts: tuple[int, ...]
+    """How many groups of the attribute each of `groups` stands for."""
+    ordinal: bool
+
+    @property
+    def total(self) -> int:
+        """How many groups the attribute has."""
+        return sum(self.counts)
+
+
+def condense(
+    groups: Sequence[str], sizes: Floats, *, ordinal: bool = False
+) -> tuple[tuple[str, ...], tuple[int, ...], Ints]:
+    """At most `MAX_GROUPS` groups: their names, how many groups each stands for, and which of them each group is in.
+
+    Of nominal groups the largest stay, in their order, and all others together are the last. Neighbouring ordinal
+    groups are joined to ranges of about equal size, since only a range has a place in their order. A name that a
+    group has already is put in parentheses.
+
+    >>> sizes = np.array([9.0, *[1.0] * 12, 7.0])
+    >>> condense("abcdefghijklmn", sizes)[:2]
+    (('a', 'b', 'c', 'd', 'e', 'f', 'g', 'h', 'i', 'j', 'n', 'others'), (1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 3))
+    >>> condense("abcdefghijklmn", sizes, ordinal=True)[0]
+    ('a', 'b – d', 'e – f', 'g – h', 'i – k', 'l – m', 'n')
+    """
+    count = len(groups)
+    if count <= MAX_GROUPS:
+        return tuple(groups), (1,) * count, np.arange(count)
+    if ordinal:
+        summed = np.cumsum(sizes)
+        bins = np.floor(MAX_GROUPS * (summed - sizes / 2) / summed[-1])
+        owner = np.unique(np.minimum(bins, MAX_GROUPS - 1), return_inverse=True)[1]
+    else:
+        kept = np.sort(np.argsort(-sizes, kind="stable")[: MAX_GROUPS - 1])
+        owner = np.full(count, MAX_GROUPS - 1)
+        owner[kept] = np.arange(kept.size)
+    counts, taken, names = np.bincount(owner), set(groups), []
+    for number, members in enumerate(counts.tolist()):
+        mine = np.flatnonzero(owner == number)
+        name = groups[mine[0]]
+        if members > 1:
+            name = f"{name} – {groups[mine[-1]]}" if ordinal else "others"
+            while name in taken:
+                name = f"({name})"
+            taken.add(name)
+        names.append(name)
+    return tuple(names), tuple(counts.tolist()), owner
+
+
+def condensed(distributions: Sequence[Distribution]) -> list[Distribution]:
+    """The distributions of several runs over the same groups, at most `MAX_GROUPS`: the largest by target and share."""
+    shares = [one.target + one.achieved[-1] for one in distributions if one.topics]
+    sizes = np.sum(shares or [np.ones(len(distributions[0].groups))], axis=0)
+    first = distributions[0]
+    groups, counts, owner = condense(first.groups, sizes, ordinal=first.ordinal)
+    members = [np.flatnonzero(owner == number) for number in range(len(groups))]
+    return [
+        replace(
+            one,
+            groups=groups,
+            counts=counts,
+            achieved=np.stack([one.achieved[:, mine].sum(axis=1) for mine in members], axis=1),
+            target=np.stack([one.target[mine].sum() for mine in members]),
+        )
+        for one in distributions
+    ]
 
 
 @dataclass(frozen=True)
@@ -71,7 +139,8 @@ def run_details(
     """
     collection = collection.with_attributes(attributes)
     opened = open_run(source, collection, Plan.reading(policy, attributes))
-    shares: dict[str, list[tuple[Floats, Floats]]] = {attribute: [] for attribute in attributes}
+    # How many topics, and the sums of their shares and targets.
+    sums: dict[str, tuple[int, Any, Any]] = dict.fromkeys(attributes, (0, 0.0, 0.0))
     exposed: list[Floats] = []
     attention = parse_attention(ATTENTION)
     for block in opened.blocks():
@@ -86,13 +155,18 @@ def run_details(
             for t in np.flatnonzero(view.applies & ~np.isnan(view.target).any(axis=1)):
                 along = _shares_along_ranks(view.membership[t], order[t], depth)
                 if along is not None:
-                    shares[attribute].append((along, view.target[t]))
+                    topics, achieved, target = sums[attribute]
+                    sums[attribute] = topics + 1, achieved + along, target + view.target[t]
     distributions = []
-    for attribute in attributes:
-        groups, known = collection.attributes[attribute].spec.groups, shares[attribute]
-        nothing = np.full((depth, len(groups)), np.nan)
-        achieved, target = (np.mean(a, axis=0) for a in zip(*(known or [(nothing, nothing[0])]), strict=True))
-        distributions.append(Distribution(name, attribute, groups, achieved, target, len(known)))
+    for attribute, (topics, achieved, target) in sums.items():
+        spec = collection.attributes[attribute].spec
+        groups, ordinal = spec.groups, spec.kind == "ordinal"
+        if topics:
+            achieved, target = achieved / topics, target / topics
+        else:
+            achieved, target = np.full((depth, len(groups)), np.nan), np.full(len(groups), np.nan)
+        counts = (1,) * len(groups)
+        distributions.append(Distribution(name, attribute, groups, achieved, target, topics, counts, ordinal))
     return distributions, _by_merit(name, *np.concatenate([np.zeros((3, 0)), *exposed], axis=1))
 
 

@@ -8,6 +8,7 @@ import numpy as np
 from fairevals.errors import escape
 from fairevals.io.folders import safe_name
 from fairevals.report import figures
+from fairevals.report.figures import group_labels
 from fairevals.report.gather import Report
 from fairevals.report.groups import ATTENTION, Distribution
 from fairevals.report.style import figure_bytes, labels
@@ -99,7 +100,7 @@ def _tradeoff(report: Report, across: int, up: Sequence[int]) -> Picture:
 
 def _ranks(number: int, distributions: Sequence[Distribution]) -> Picture:
     first = distributions[0]
-    attribute, groups = str(escape(first.attribute, 40)), labels(first.groups, 24)
+    attribute, groups = str(escape(first.attribute, 40)), group_labels(first)
     depth = first.achieved.shape[0]
 
     def shares(values: Iterable[float]) -> str:
@@ -108,6 +109,12 @@ def _ranks(number: int, distributions: Sequence[Distribution]) -> Picture:
     last = "; ".join(f"{one.run}: {shares(one.achieved[-1])}" for one in distributions)
     counts = [one.topics for one in distributions]
     topics = " to ".join(map(str, sorted({min(counts), max(counts)})))
+    summed = ""
+    if len(first.groups) < first.total and first.ordinal:
+        summed = f" The {first.total:,} groups are drawn as {len(first.groups)} ranges of neighbours."
+    elif len(first.groups) < first.total:
+        rest = f"{groups[-1]} are the other {first.counts[-1]:,}, summed"
+        summed = f" Of {first.total:,} groups the {len(first.groups) - 1} largest are drawn; {rest}."
     return Picture(
         "groups",
         f"ranks-{number}-{safe_name(attribute)}",
@@ -115,7 +122,7 @@ def _ranks(number: int, distributions: Sequence[Distribution]) -> Picture:
         f"Shares of the groups of {attribute} along the first {depth} ranks, against the target "
         f"({shares(first.target)}). At rank {depth}: {last}.",
         f"{attribute}: mean membership of the first k ranks, and the target at the right (mean over the {topics} "
-        "topics to which it applies and where the run ranks a document with a known group).",
+        f"topics to which it applies and where the run ranks a document with a known group).{summed}",
     )
 
 

@@ -4,6 +4,7 @@ import base64
 import io
 import re
 import warnings
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
@@ -93,6 +94,16 @@ def look(style: int) -> dict[str, Any]:
     return {"color": COLOURS[style % len(COLOURS)], "marker": MARKERS[style % len(MARKERS)]}
 
 
+def filling(series: int) -> tuple[str, str]:
+    """The colour and the hatch of the area with a number; the first 64 all differ.
+
+    >>> filling(0), filling(8)
+    (('#0072B2', ''), ('#0072B2', '///'))
+    """
+    turn = series // len(COLOURS)
+    return COLOURS[series % len(COLOURS)], HATCHES[(series + turn) % len(HATCHES)]
+
+
 def figure_legend(figure: Figure, where: str = "lower center", *, reverse: bool = False) -> None:
     """One legend outside all Axes of a figure, with each label once."""
     entries: dict[str, Any] = {}
@@ -137,6 +148,9 @@ def labels(names: Sequence[str], length: int = 24) -> list[str]:
     >>> labels(["bm25", "a" * 30 + "1", "a" * 30 + "2"], 8)
     ['bm25', 'aaaaaaa…', 'aaaaaaa… (2)']
     """
-    texts = [str(escape(name, length)) for name in names]
-    before = [texts[:place].count(text) for place, text in enumerate(texts)]
-    return [f"{text} ({count + 1})" if count else text for text, count in zip(texts, before, strict=True)]
+    texts, seen = [], Counter[str]()
+    for name in names:
+        text = str(escape(name, length))
+        seen[text] += 1
+        texts.append(f"{text} ({seen[text]})" if seen[text] > 1 else text)
+    return texts

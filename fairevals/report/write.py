@@ -22,18 +22,22 @@ REPORT = Marked("report", "report.json", "fairevals report 1")
 def write_report(report: Report, folder: Path, *, force: bool = False) -> list[Path]:
     """Write index.html, scores.csv, report.json and figures/; returns the paths, the page first.
 
-    Everything is made before anything is written, so that a failure leaves an earlier report as it was.
+    An earlier report is replaced as a whole, and stays as it was if anything fails.
     """
     REPORT.check(folder, force=force)
+    return REPORT.write(folder, report_files(report))
+
+
+def report_files(report: Report) -> dict[str, bytes]:
+    """The files of a report by their names, the page first."""
     drawn = list(pictures(report))
     scores = render(long_table(report.scores, per_topic=True), "csv")
-    files = {
+    return {
+        PAGE: page(report, drawn),
         REPORT.marker: record(report, drawn),
         "scores.csv": scores.encode(errors="backslashreplace"),
-        PAGE: page(report, drawn),
         **{f"figures/{picture.name}.svg": picture.svg for picture in drawn},
     }
-    return REPORT.write(folder, files)
 
 
 def record(report: Report, drawn: Sequence[Picture]) -> bytes:

@@ -238,8 +238,7 @@ def groups_from_file(data: Sequence[Dataset], path: str | os.PathLike[str]) -> l
         if np.any(row < 0):
             count = f"{np.count_nonzero(row < 0)} of {row.size}"
             warnings.warn(InputWarning(f"{each.name}: {count} documents have no group"), stacklevel=2)
-        membership = np.where(row[:, None] >= 0, read.weights[row], 0.0)
-        grouped.append(replace(each, groups=names, membership=membership))
+        grouped.append(replace(each, groups=names, membership=read.dense(row)))
     return grouped
 
 

@@ -10,7 +10,7 @@ import numpy as np
 from fairevals.attention import parse_attention
 from fairevals.errors import UsageError
 from fairevals.measures.base import merit
-from fairevals.measures.disparity import group_means, not_below
+from fairevals.measures.disparity import group_levels, group_means
 from fairevals.measures.ndcg import gains
 from fairevals.typing import Floats, Ints
 
@@ -41,13 +41,13 @@ def fair_ranking(grades: Floats, membership: Floats, lam: float, merits: str = "
     positive = np.maximum(grades, 0.0)
     worth = merit(positive, merits)
     total, means = worth @ membership, group_means(worth, membership)
-    ahead = [not_below(means, group) for group in range(len(means))]
+    level = group_levels(means)
     pairs = list(combinations(np.flatnonzero(means > 0).tolist(), 2))
     unfair = []  # for each pair of groups and direction: the coefficients of P, then those of the slacks
     for slack, (i, j) in zip(-np.eye(len(pairs)), pairs, strict=True):
         difference = np.outer(membership[:, i] / total[i] - membership[:, j] / total[j], v).ravel()
         for above, below, sign in ((i, j, 1.0), (j, i, -1.0)):
-            if ahead[above][below]:
+            if level[above] >= level[below]:
                 unfair.append(np.append(sign * difference, slack))
     utility = np.outer(gains(positive, "exp-log2"), v).ravel()
     cost = np.append(-utility, np.full(len(pairs), lam / max(len(pairs), 1)))

@@ -2,7 +2,7 @@
 
 import copy
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Executor
 from dataclasses import replace
 from functools import partial
@@ -19,7 +19,7 @@ from fairevals.training.models import Adam, Model, Scorer, fit_ridge, make_model
 from fairevals.training.objectives import parse_utility
 from fairevals.training.policies import Epoch, TrainedPolicy
 from fairevals.training.settings import WITH_LAMBDA, Settings
-from fairevals.typing import Floats
+from fairevals.typing import Array, Floats
 
 S = TypeVar("S", bound=Scorer)
 
@@ -93,10 +93,18 @@ def _mean_quality(scorer: Scorer, loss: Loss, data: Dataset) -> float:
 def _step(scorer: Scorer, loss: Loss, batch: Batch, rng: np.random.Generator) -> float:
     """Take one step, and return the sum of the loss over the topics before it."""
     value, gradient = loss.gradient(batch.masked(scorer.scores(batch.features)), batch, rng)
-    if not np.isfinite(gradient).all():
-        raise UsageError("training diverged: the gradient is not finite; try a smaller learning rate")
-    scorer.backward(gradient / len(value))
+    with np.errstate(over="ignore", invalid="ignore"):  # the result is checked
+        scorer.backward(gradient / len(value))
+    if not all(np.isfinite(array).all() for array in (gradient, *_parameters(scorer))):
+        raise UsageError(
+            "training diverged: a number became infinite; try a smaller learning rate or weight decay"
+        )
     return float(value.sum())
+
+
+def _parameters(scorer: Scorer) -> Iterable[Array]:
+    """The arrays of a model of this package; a scorer from elsewhere need not have any."""
+    return scorer.parameters.values() if isinstance(scorer, Model) else ()
 
 
 def _set_training(scorer: Scorer, on: bool) -> None:

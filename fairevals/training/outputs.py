@@ -20,7 +20,7 @@ from fairevals.errors import UsageError
 from fairevals.evaluation import Plan, score
 from fairevals.evaluation.scores import Scores
 from fairevals.ids import Ids
-from fairevals.io.folders import check_folder
+from fairevals.io.folders import check_folder, replacing, write_files
 from fairevals.io.out import Cell, Table, render
 from fairevals.io.qrels import QrelsColumns
 from fairevals.io.streams import written
@@ -132,6 +132,7 @@ def write_results(
     *,
     samples: int = 1000,
     force: bool = False,
+    extra: Mapping[str, bytes] | None = None,
     progress: Callable[[int, int], object] | None = None,
 ) -> list[SummaryRow]:
     """Evaluate the policies on all splits, write everything, and return the rows of `summary.csv`.
@@ -140,9 +141,23 @@ def write_results(
     but the training data (on the training data if there is no other). For each such split there is a task file
     `SPLIT.toml` with `SPLIT.qrels` and, where there are groups, `SPLIT.groups.csv`: scoring the runs with it gives the
     values of the summary. `samples` is the number of rankings drawn for values that are not exact, and of those
-    written for a mixture of rankings.
+    written for a mixture of rankings. `extra` are further files by their names.
+
+    Everything appears together, or nothing does; other files in the folder stay.
     """
-    path = check_folder(folder, force=force)
+    check_folder(folder, force=force)
+    with replacing(folder) as part:
+        write_files(part, extra or {})
+        return _write_results(part, policies, splits, samples, progress)
+
+
+def _write_results(
+    path: Path,
+    policies: Sequence[TrainedPolicy],
+    splits: Mapping[str, Dataset],
+    samples: int,
+    progress: Callable[[int, int], object] | None,
+) -> list[SummaryRow]:
     written_splits = [name for name in splits if name != "train"] or list(splits)
     collections = {name: make_collection(data) for name, data in splits.items()}
     kind = "samples" if any(policy.is_mixture for policy in policies) else "pl"
