@@ -147,12 +147,14 @@ def check_outputs(args: argparse.Namespace, named: Iterable[Path] = (), outputs:
         folder = Path(path)
         for read in folder.rglob("*") if folder.is_dir() else [path]:
             for file in files:
+                is_same = False
                 # A tag, or a file that does not exist: whoever reads it reports that.
                 with suppress(OSError, ValueError):
                     # Standard input (0) may be a file too.
-                    if samefile(0 if read == "-" else read, file):  # noqa: PTH121
-                        problem = f"{escape(str(file), 200)} is read by this command"
-                        raise UsageError(f"{problem}; choose another file, or force replacing it")
+                    is_same = samefile(0 if read == "-" else read, file)  # noqa: PTH121
+                if is_same:
+                    problem = f"{escape(str(file), 200)} is read by this command"
+                    raise UsageError(f"{problem}; choose another file, or force replacing it")
 
 
 def collection_of(args: argparse.Namespace, outputs: Iterable[Path] = ()) -> Collection:
