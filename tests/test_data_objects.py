@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 
 import numpy as np
@@ -250,6 +251,9 @@ def test_a_task_from_plain_values():
     assert Task(policy="pl").policy == PolicySpec("pl")
     assert Task(qrels="x").qrels == (Path("x"),)
     assert Task(measures=nDCG).measures == Task(measures="nDCG").measures == ("nDCG",)
+    assert Task(cutoff=np.int64(5), max_grade=np.float32(2), policy={"seed": np.int64(1)}).to_toml() == (
+        "max_grade = 2.0\ncutoff = 5\n\n[policy]\nseed = 1\n"
+    )
     assert Task(labels={"RR": "first"}, measures="RR").labels == {"RR": "first"}
 
 
@@ -303,6 +307,7 @@ def test_any_text_and_number_survives(tmp_path_factory, name, attribute, groups,
         ({"name": 3}, "^Task: name = 3; expected a text$"),
         ({"cutoff": 0}, "Task: cutoff = 0; expected a whole number of at least 1"),
         ({"max_grade": -1}, "Task: max_grade = -1; expected a number above 0"),
+        ({"max_grade": math.inf}, "Task: max_grade = inf; expected a number"),
         ({"max_grade": "2"}, "Task: max_grade = '2'; expected a number"),
         ({"order": "rank"}, "Task: order = 'rank'; expected one of score, file"),
         ({"measures": 3}, "Task: measures = 3; expected a list of texts"),

@@ -1,6 +1,7 @@
 """The task file: TOML that names the qrels, the runs, the attributes and the conventions of a task."""
 
 import json
+import math
 import os
 import re
 import sys
@@ -10,6 +11,7 @@ from dataclasses import MISSING as NO_DEFAULT
 from dataclasses import dataclass, field, fields, is_dataclass, replace
 from fnmatch import fnmatchcase
 from functools import partial
+from numbers import Integral, Real
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, TypeGuard
 
@@ -30,7 +32,7 @@ MAX_KEY_PARTS = 100
 DIVERGENCE_NAMES = ("JSD", "NMD", "RNOD", "RSNOD", "NVD", "RNSS")
 
 
-def _is_number(value: Any, kind: Any = (int, float)) -> bool:
+def _is_number(value: Any, kind: Any = Real) -> bool:
     return isinstance(value, kind) and not isinstance(value, bool)
 
 
@@ -85,11 +87,11 @@ class PolicySpec:
     def __post_init__(self) -> None:
         if self.kind not in POLICIES:
             raise unknown("policy", self.kind, POLICIES)
-        if not _is_number(self.samples, int) or self.samples < 2:
+        if not _is_number(self.samples, Integral) or self.samples < 2:
             raise UsageError(f"samples is {self.samples!r}; expected at least 2, for a standard error")
         if not _is_number(self.temperature) or not 0 < self.temperature < float("inf"):
             raise UsageError(f"temperature is {self.temperature!r}; expected a number above 0")
-        if not _is_number(self.seed, int) or self.seed < 0:
+        if not _is_number(self.seed, Integral) or self.seed < 0:
             raise UsageError(f"seed is {self.seed!r}; expected a whole number of at least 0")
 
     def updated(self, **given: Any) -> Self:
@@ -160,41 +162,18 @@ class Task:
     runs_table: Path | None = field(default=None, compare=False)
     """The table that `runs` was read from."""
 
-    # What the constructor takes is wider than what it stores.
-    if TYPE_CHECKING:
+    if TYPE_CHECKING:  # what it takes is wider than what it stores
 
-        def __init__(
-            self,
-            name: str = ...,
-            qrels: Any = ...,
-            max_grade: float | None = ...,
-            order: str = ...,
-            cutoff: int | None = ...,
-            measures: Any = ...,
-            labels: Mapping[str, str] = ...,
-            utility_weight: float = ...,
-            candidates: str = ...,
-            conventions: str = ...,
-            missing: str = ...,
-            runs: Any = ...,
-            max_documents: int = ...,
-            attributes: Mapping[str, Any] = ...,
-            policy: Any = ...,
-            path: Path | None = ...,
-            runs_table: Path | None = ...,
-        ) -> None: ...
+        def __init__(self, **values: Any) -> None: ...
 
     def __post_init__(self) -> None:
         checker = _Checker()
-        given = {f.name: getattr(self, f.name) for f in fields(self) if f.compare}
-        if isinstance(given["runs"], (str, os.PathLike)):
-            object.__setattr__(self, "runs_table", Path(given["runs"]))
+        if isinstance(self.runs, (str, os.PathLike)):
+            object.__setattr__(self, "runs_table", Path(self.runs))
         # Of the qrels at hand, the largest grade may be any number.
-        grade = _check(
-            "a number above 0", lambda value: _is_number(value) and 0 < value <= sys.float_info.max
-        )
+        grade = _check("a number above 0", lambda value: _is_number(value) and 0 < value < math.inf)
         checks = {**checker.checks(), "max_grade": _optional(grade), "labels": _labels}
-        values = checker.section(given, (), {name: checks[name] for name in given})
+        values = checker.section({name: getattr(self, name) for name in checks}, (), checks)
         values["labels"] |= {measure: label for measure, label in values["measures"] if label}
         values["measures"] = tuple(measure for measure, _ in values["measures"])
         for name, value in values.items():
@@ -291,7 +270,7 @@ def _optional(check: Check) -> Check:
 
 
 def _number(low: float, *, whole: bool = False) -> Check:
-    kind = int if whole else (int, float)
+    kind = Integral if whole else Real
     expected = f"a {'whole ' if whole else ''}number of at least {low:g} and at most {LARGEST:g}"
     return _check(expected, lambda value: _is_number(value, kind) and low <= value <= LARGEST)
 
@@ -362,7 +341,6 @@ class _Checker:
     """Checks the values of a task from Python; errors name the key."""
 
     folder = Path()
-    place = Place("Task")
 
     def error(self, keys: tuple[str, ...], found: str, expected: str) -> FairevalsError:
         """The error for a key."""
@@ -583,7 +561,7 @@ class _Writer:
             {"measure": name, "label": task.labels[name]} if name in task.labels else name
             for name in task.measures
         ]
-        given = {**changed(task), "runs": task.runs_table}
+        given = {**_changed(task), "runs": task.runs_table}
         given |= {"measures": measures} if "measures" in given or task.labels else {}
         if len(task.qrels) == 1:
             given["qrels"] = task.qrels[0]
@@ -599,7 +577,7 @@ class _Writer:
         for key, value in single.items():
             yield f"{_key(key)} = {self.value(value)}\n"
         for key, value in inner.items():
-            yield from self.table((*at, key), changed(value) if is_dataclass(value) else value)
+            yield from self.table((*at, key), _changed(value) if is_dataclass(value) else value)
 
     def value(self, value: Any) -> str:
         """A single value."""
@@ -611,7 +589,9 @@ class _Writer:
             return "{" + ", ".join(f"{_key(key)} = {self.value(item)}" for key, item in value.items()) + "}"
         if isinstance(value, (list, tuple)):
             return "[" + ", ".join(map(self.value, value)) + "]"
-        return {True: "true", False: "false"}[value] if isinstance(value, bool) else repr(value)
+        if isinstance(value, bool):
+            return "true" if value else "false"
+        return repr(int(value) if isinstance(value, Integral) else float(value))
 
     def path(self, path: Path) -> str:
         inside = (
@@ -621,7 +601,7 @@ class _Writer:
         return f"./{inside}" if str(inside) in ("uniform", "relevant") else inside.as_posix()
 
 
-def changed(record: Any) -> dict[str, Any]:
+def _changed(record: Any) -> dict[str, Any]:
     """The fields of a dataclass that a file should have: those that differ from their default."""
     values = {}
     for f in fields(record):
