@@ -39,6 +39,16 @@ if TYPE_CHECKING:
     )
     from fairevals.policy.plackett_luce import PlackettLuce
     from fairevals.result import Result, compare, correlate, evaluate
+    from fairevals.training.learners import (
+        DELTR,
+        BanditRank,
+        ExposureLP,
+        FairPGRank,
+        ListNet,
+        PGRank,
+        Ridge,
+        load_policy,
+    )
 
     # As in `fairevals.measures.index`; type checkers cannot read that.
     nDCG = ndcg.NDCG
@@ -79,17 +89,28 @@ _NAMES = {
     "io.task": ("Task", "read_task"),
     "measures": ("parse_measure",),
     "policy.plackett_luce": ("PlackettLuce",),
+    "training.learners": (
+        *("PGRank", "FairPGRank", "BanditRank", "ListNet", "DELTR", "Ridge", "ExposureLP"),
+        "load_policy",
+    ),
 }
 _HOMES = {name: module for module, names in _NAMES.items() for name in names}
 
 __all__ = [
+    "DELTR",
     "Attribute",
+    "BanditRank",
+    "ExposureLP",
+    "FairPGRank",
     "FairevalsError",
     "FairevalsWarning",
     "InputError",
+    "ListNet",
+    "PGRank",
     "PlackettLuce",
     "Qrels",
     "Result",
+    "Ridge",
     "Run",
     "Task",
     "UsageError",
@@ -97,6 +118,7 @@ __all__ = [
     "compare",
     "correlate",
     "evaluate",
+    "load_policy",
     "parse_measure",
     "read_qrels",
     "read_run",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -12,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from fairevals.collection.collection import Collection, load_collection
 from fairevals.collection.inputs import Named, is_frame, list_runs
+from fairevals.collection.topics import topic_groups
 from fairevals.errors import RemarkWarning, UsageError, escape
 from fairevals.evaluation.leaderboard import json_table, leaderboard, long_table, topic_table
 from fairevals.evaluation.pieces import score
@@ -121,6 +123,35 @@ class Result:
         index = ["run", "topic"] if per_topic else ["run"]
         wide = frame.set_index([*index, "measure"])["value"].unstack("measure", sort=False)
         return wide.rename_axis(columns=None)
+
+    def by(self, groups: Any) -> pd.DataFrame:
+        """Means over groups of topics: one row for each run and measure, one column for each group.
+
+        `groups` names topic groups of the task, or is a dict {group: globs} or {topic: group}. The column `gap` is
+        the largest difference between groups, and `worst` the group with the worst value by the measure's direction.
+
+        >>> qrels = {"R1": {"a": 1}, "R2": {"a": 1}, "M1": {"a": 1}}
+        >>> run = {"R1": {"a": 2.0, "b": 1.0}, "R2": {"b": 2.0, "a": 1.0}, "M1": {"b": 2.0, "a": 1.0}}
+        >>> evaluate(run, qrels, ["RR"]).by({"R": ["R*"], "M": ["M*"]}).reset_index()
+           run measure     R    M   gap worst
+        0  run      RR  0.75  0.5  0.25     M
+        """
+        import pandas as pd
+
+        positions = topic_groups(self.collection.task, groups, self.topics)
+        parts = {group: self.scores.on_topics(at) for group, at in positions.items()}
+        rows = []
+        for r, run in enumerate(self.runs):
+            for m, measure in enumerate(self.measures):
+                values = [part.mean(r, m).value for part in parts.values()]
+                known = [value for value in values if value == value]
+                gap = max(known) - min(known) if len(known) > 1 else math.nan
+                costs = {group: part.cost(r, m) for group, part in parts.items()}
+                defined = [group for group, cost in costs.items() if cost == cost]
+                worst = max(defined, key=lambda group: costs[group]) if len(defined) > 1 else None
+                rows.append((run, str(measure), *values, gap, worst))
+        columns = ["run", "measure", *parts, "gap", "worst"]
+        return pd.DataFrame(rows, columns=columns).set_index(["run", "measure"])
 
     def table(self, style: str = "table", *, per_topic: bool = False, places: int | None = None) -> Table:
         """The table that a format shows: leaderboard or topics for people, long rows for programs."""

@@ -219,3 +219,81 @@ def test_jobs_that_are_none(jobs):
 def test_json_has_the_counts(result):
     rows = json.loads(result.render("json"))
     assert {row["topics"] + row["undefined"] for row in rows} == {len(result.topics)}
+
+
+class TestTopicGroups:
+    TASK_TEXT = """qrels = "q"
+[topic_groups.TYPE]
+R = ["R*"]
+M = ["M*", "N1"]
+[topic_groups.USER]
+file = "users.csv"
+"""
+
+    @pytest.fixture
+    def grouped(self, tmp_path):
+        (tmp_path / "t.toml").write_text(self.TASK_TEXT)
+        (tmp_path / "q").write_text("R1 0 a 1\nR2 0 a 1\nM1 0 a 1\nN1 0 a 2\n")
+        (tmp_path / "users.csv").write_text("topic,group\nR1,long\nR2,short\nM1,long\nN1,short\n")
+        run = {"R1": {"a": 2.0, "b": 1.0}, "R2": {"b": 1.0, "a": 0.5}, "M1": {"b": 1.0}, "N1": {"a": 1.0}}
+        return fe.evaluate({"mine": run}, task=tmp_path / "t.toml", measures=["RR", "D_cross"])
+
+    def test_of_the_task(self, grouped):
+        values = grouped.pivot(per_topic=True).loc["mine"]["RR"]
+        by_type, by_user = grouped.by("TYPE"), grouped.by("USER")
+        assert by_type.loc[("mine", "RR"), "R"] == values[["R1", "R2"]].mean()
+        assert by_type.loc[("mine", "RR"), "M"] == values[["M1", "N1"]].mean()
+        assert by_user.loc[("mine", "RR"), "long"] == values[["R1", "M1"]].mean()
+        row = by_type.loc[("mine", "RR")]
+        assert row.gap == pytest.approx(row.R - row.M)
+        assert row.worst == "M"
+
+    def test_undefined_is_undefined(self, grouped):
+        row = grouped.by("TYPE").loc[("mine", "D_cross")]
+        assert np.isnan(row.gap)
+        assert pd.isna(row.worst)
+
+    @pytest.mark.parametrize(
+        ("groups", "message"),
+        [
+            ("ZZ", "unknown topic groups 'ZZ'; expected one of TYPE, USER"),
+            ({"X": ["X*"]}, "no judged topic is in the group 'X'; topics are such as 'M1'"),
+            (3, "cannot take a int; expected a name, a dict or a path"),
+        ],
+    )
+    def test_groups_that_are_none(self, grouped, groups, message):
+        with pytest.raises(fe.UsageError, match=message):
+            grouped.by(groups)
+
+    @pytest.mark.parametrize(
+        ("text", "message"),
+        [
+            ("[topic_groups.T]\nR = 3\n", r"t.toml:2: topic_groups.T.R = 3; expected a list of texts"),
+            (
+                '[topic_groups.T]\nR = "x.csv"\n',
+                "t.toml:2: topic_groups.T.R = 'x.csv'; expected a list of globs",
+            ),
+            ('[topic_groups.T]\nfile = "x.csv"\nR = ["R*"]\n', "t.toml:2: topic_groups.T.file = 'x.csv'"),
+            ("topic_groups = 3\n", "t.toml:1: topic_groups = 3; expected a table"),
+            ("[topic_groups.T]\n", "t.toml:1: topic_groups.T = {}; expected a table"),
+        ],
+    )
+    def test_wrong_tasks(self, tmp_path, monkeypatch, text, message):
+        monkeypatch.chdir(tmp_path)
+        (tmp_path / "t.toml").write_text(text)
+        with pytest.raises(fe.InputError, match=message):
+            fe.read_task("t.toml")
+
+    def test_a_topic_twice_in_a_table(self, grouped, tmp_path):
+        (tmp_path / "users.csv").write_text("topic,group\nR1,long\nR1,short\n")
+        with pytest.raises(
+            fe.InputError, match=r"users.csv:3: topic 'R1' in group 'short'; expected every topic once"
+        ):
+            grouped.by("USER")
+
+    def test_a_task_with_groups_is_written_and_read(self, tmp_path):
+        (tmp_path / "t.toml").write_text(self.TASK_TEXT)
+        task = fe.read_task(tmp_path / "t.toml")
+        task.save(tmp_path / "again.toml")
+        assert fe.read_task(tmp_path / "again.toml") == task
+        assert tmp_path / "users.csv" in task.files

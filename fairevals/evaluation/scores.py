@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -49,6 +50,17 @@ class Scores:
     def status(self, run: int) -> str:
         """official, unofficial, baseline or reference."""
         return self.statuses[run] if self.statuses else "official"
+
+    def on_topics(self, positions: Sequence[int]) -> Scores:
+        """The scores on some of the topics."""
+        at = list(positions)
+        return replace(
+            self,
+            topics=tuple(self.topics[t] for t in at),
+            values=self.values[:, :, at],
+            se=self.se[:, :, at],
+            comparable=None if self.comparable is None else self.comparable[:, :, at],
+        )
 
     def mean(self, run: int, measure: int) -> Mean:
         """The mean over defined topics, exactly rounded, so that the order of topics cannot change it.

@@ -156,6 +156,8 @@ class Task:
     max_documents: int = 1000
     """How many documents a topic may have without an error in `validate`."""
     attributes: Mapping[str, AttributeSpec] = field(default_factory=dict)
+    topic_groups: Mapping[str, Mapping[str, tuple[str, ...] | Path]] = field(default_factory=dict)
+    """Named sets of topics: {name: {group: globs}}, or {name: {"file": table of topic and group}}."""
     policy: PolicySpec = PolicySpec()
     path: Path | None = field(default=None, compare=False)
     """The task file."""
@@ -204,6 +206,7 @@ class Task:
         named = [
             *self.qrels,
             self.runs_table,
+            *(groups.get("file") for groups in self.topic_groups.values()),
             *(spec.memberships for spec in specs),
             *(spec.target for spec in specs),
         ]
@@ -387,6 +390,7 @@ class _Checker:
             "conventions": _choice(CONVENTIONS),
             "missing": _choice(MISSING),
             "attributes": self.attributes,
+            "topic_groups": self.topic_groups,
             "policy": self.policy,
         }
 
@@ -402,6 +406,23 @@ class _Checker:
         if isinstance(value, tuple) and all(isinstance(row, RunInfo) for row in value):
             return value
         return read_runs_table(self.path(value))
+
+    def topic_groups(self, given: Any) -> dict[str, Any]:
+        def globs(value: Any) -> Any:
+            return self.path(value) if isinstance(value, (str, os.PathLike)) else _texts(value)
+
+        def groups(name: str, value: Any) -> dict[str, Any]:
+            at = ("topic_groups", name)
+            if not isinstance(value, Mapping) or not value:
+                raise self.wrong(at, value, f'a table, [{".".join(at)}], with globs such as R = ["R*"]')
+            checked = self.section(value, at, dict.fromkeys(value, globs))
+            files = [key for key, item in checked.items() if isinstance(item, Path)]
+            if files and (len(checked) > 1 or files != ["file"]):
+                raise self.wrong((*at, files[0]), value[files[0]], 'a list of globs, or only file = "…"')
+            return checked
+
+        keys = given if isinstance(given, Mapping) else ()
+        return self.section(given, ("topic_groups",), {name: partial(groups, name) for name in keys})
 
     def target(self, name: str, value: Any) -> Any:
         if isinstance(value, (str, os.PathLike)):
