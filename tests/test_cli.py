@@ -459,7 +459,7 @@ class TestHelp:
         "words", [["--help"], ["score", "--help"], ["validate", "--help"], ["--version"]]
     )
     def test_loads_nothing_heavy(self, words):
-        heavy = ["numpy", "pandas", "scipy", "matplotlib", "ir_measures", "pyarrow"]
+        heavy = ["numpy", "pandas", "scipy", "matplotlib", "pyarrow"]
         code = (
             "import sys, contextlib; from fairevals.cli.main import main\n"
             f"with contextlib.suppress(SystemExit): main({words!r})\n"

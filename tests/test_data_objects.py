@@ -166,7 +166,7 @@ def test_the_order_of_groups():
     assert by_target.groups == ("S", "M", "L")
 
 
-def test_a_target_by_group():
+def test_a_target_by_group(tmp_path):
     by_name = Attribute.of("S", SEX, target={"m": 0.7, "f": 0.3})
     assert by_name.spec.groups == ("m", "f")
     assert awrf(by_name) == pytest.approx(awrf(Attribute.of("S", SEX, ["f", "m"], target=[0.3, 0.7])))
@@ -174,6 +174,9 @@ def test_a_target_by_group():
         awrf(by_name)
     )
     assert awrf(Attribute.of("S", SEX, target=pd.Series({"m": 0.7, "f": np.float64(0.3)}))) == awrf(by_name)
+    (tmp_path / "x.gmemb").write_text("q a 1 0\nq b 0 1\n")  # NTCIR's form has no names of groups
+    ntcir = Attribute.of("S", tmp_path / "x.gmemb", target={"m": 0.7, "f": 0.3})
+    assert (ntcir.spec.groups, ntcir.columns.weights.tolist()) == (("m", "f"), [[1, 0], [0, 1]])
     by_topic = Attribute.of("S", SEX, target={"q": [0.5, 0.5], "*": np.array([0.3, 0.7])})
     assert by_topic.spec.target == {"q": (0.5, 0.5), "*": (0.3, 0.7)}
 
@@ -308,6 +311,7 @@ def test_any_text_and_number_survives(tmp_path_factory, name, attribute, groups,
         ({"cutoff": 0}, "Task: cutoff = 0; expected a whole number of at least 1"),
         ({"max_grade": -1}, "Task: max_grade = -1; expected a number above 0"),
         ({"max_grade": math.inf}, "Task: max_grade = inf; expected a number"),
+        ({"max_grade": 10**400}, "Task: max_grade = 1000.*; expected a number above 0"),
         ({"max_grade": "2"}, "Task: max_grade = '2'; expected a number"),
         ({"order": "rank"}, "Task: order = 'rank'; expected one of score, file"),
         ({"measures": 3}, "Task: measures = 3; expected a list of texts"),

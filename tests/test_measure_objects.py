@@ -242,7 +242,7 @@ def test_worked_examples_on_arrays():
         (lambda: GF(attr="S")([1], groups=["a"], kind="ordinal"), "ordinal groups need groups"),
         (
             lambda: GF(attr="S")([1], groups=["a"], target={"b": 1.0}),
-            "the unknown group 'a'; expected one of b",
+            "a target for b; expected a share for a",
         ),
         (lambda: GF(attr="S")([1], groups=["a"], target=[0.5, 0.5]), "a target of 2 numbers; expected 1"),
         (

@@ -114,12 +114,15 @@ class Attribute:
             header, rows = rows_of(table, name)
         kind = kind or "nominal"
         shares = _target_of(target, name)
-        if groups is None and isinstance(shares, Mapping) and float in map(type, shares.values()):
-            groups = list(shares)
-        if groups is None and kind == "ordinal":
+        by_group = isinstance(shares, Mapping) and float in map(type, shares.values())
+        if groups is None and kind == "ordinal" and not by_group:
             raise UsageError(f"attribute {escape(name)}: ordinal groups need groups=[…], in their order")
-        if groups is None:
-            groups = group_names(path) if path else sorted({row[header.index("group")] for _, row in rows})
+        if groups is None and path:
+            groups = list(shares) if by_group else group_names(path)
+        elif groups is None:
+            used = sorted({row[header.index("group")] for _, row in rows})
+            # A target that lacks a group is reported when it is used.
+            groups = list(shares) if by_group and set(used) <= set(shares) else used
         for key, value, fits, expected in (
             ("groups", groups, not isinstance(groups, str), "a list of names"),
             ("topics", topics, not isinstance(topics, str), "a list of names or globs, such as ['R*']"),

@@ -173,7 +173,8 @@ class Task:
         if isinstance(self.runs, (str, os.PathLike)):
             object.__setattr__(self, "runs_table", Path(self.runs))
         # Of the qrels at hand, the largest grade may be any number.
-        grade = _check("a number above 0", lambda value: _is_number(value) and 0 < value < math.inf)
+        top = sys.float_info.max
+        grade = _check("a number above 0", lambda v: _is_number(v) and 0 < v < math.inf and int(v) <= top)
         checks = {**checker.checks(), "max_grade": _optional(grade), "labels": _labels}
         values = checker.section({name: getattr(self, name) for name in checks}, (), checks)
         values["labels"] |= {measure: label for measure, label in values["measures"] if label}
@@ -525,6 +526,8 @@ def _parse(name: str, data: bytes) -> tuple[str, dict[str, Any]]:
             if longest > MAX_KEY_PARTS and not line.lstrip().startswith("#"):  # tomllib takes quadratic time
                 raise InputError(Place(name, number), f"a key of more than {MAX_KEY_PARTS} parts", "a few")
         return text, tomllib.loads(text)
+    except InputError:
+        raise
     except UnicodeDecodeError as error:
         line_number = data.count(b"\n", 0, error.start) + 1
         raise InputError(Place(name, line_number), "bytes that are not UTF-8", "UTF-8") from None
