@@ -123,18 +123,15 @@ def test_what_has_no_one_text_is_refused_at_every_door(folder, values, name):
 @pytest.mark.parametrize("kind", [pa.binary(), pa.string(), pa.dictionary(pa.int32(), pa.binary())], ids=str)
 @pytest.mark.parametrize("name", ["topic", "doc"])
 def test_bytes_that_are_not_utf8_have_file_and_row(folder, kind, name):
-    values = pa.array([b"ok", None, b"t\xff"], pa.binary())
+    values = pa.array([b"ok", "é".encode(), b"t\xff"], pa.binary())
     values = values.view(kind) if kind == pa.string() else values.cast(kind)
     columns = {"topic": ["t1", "t1", "t2"], "doc": ["a", "b", "c"], name: values}
     path = folder / "f" / "x.parquet"
     pq.write_table(pa.table({**columns, "score": [3.0, 2.0, 1.0]}), path, row_group_size=1)
-    with pytest.raises(
-        InputError, match=rf"x\.parquet:(3: an empty|4: a {name} that is not UTF-8 \(t.xff\))"
-    ):
+    message = rf"x\.parquet:4: a {name} that is not UTF-8 \(t.xff\); expected UTF-8"
+    with pytest.raises(InputError, match=message):
         read_run(path)
-    with pytest.raises(
-        InputError, match=rf"x\.parquet:(3: an empty|4: a {name} that is not UTF-8 \(t.xff\))"
-    ):
+    with pytest.raises(InputError, match=message):
         score([folder / "f"], load_collection(None, folder / "q.qrels"), plan(folder))
 
 
