@@ -6,7 +6,7 @@
 A case is a call and its files. Valid cases are changed by tokens (numbers to extremes, ids, separators, lines, columns,
 values of a task, options) and by bytes. A case that fails is made smaller and kept in `fuzz/corpus/`; the tests run all
 of them. It fails if anything but `SystemExit` is raised, the exit code is another, there is an error without a message,
-a file outside its folder is written, or a file that is not an output (whose names start with `out`) is changed.
+a file outside its folder is written, or a file that was read is changed. A warning of numpy counts as an exception.
 """
 
 # ruff: noqa: SIM905 (lists of many short words)
@@ -88,21 +88,22 @@ class BrokenPromiseError(AssertionError):
 
 _folder: list[Path] = []
 """The folder of the case that runs, else nothing."""
+_read: set[Path] = set()
+"""The files that the case has opened for reading."""
 
 
 def _watch(event: str, args: tuple[object, ...]) -> None:
-    writes = event == "open" and isinstance(args[2], int) and bool(args[2] & (os.O_WRONLY | os.O_RDWR))
-    if not _folder or not (
-        writes or event in ("os.rename", "os.remove", "os.mkdir", "os.rmdir", "os.symlink")
-    ):
+    if not _folder or event not in ("open", "os.rename", "os.remove", "os.mkdir", "os.rmdir", "os.symlink"):
         return
     path = args[1] if event == "os.rename" else args[0]
-    if isinstance(path, (str, bytes)):
-        path = Path(os.fsdecode(path))
-        outside = not path.resolve().is_relative_to(_folder[0])
-        if outside and path != Path(os.devnull) and "__pycache__" not in path.parts:
-            _folder.clear()
-            raise BrokenPromiseError(f"{event} outside of the folder", str(path))
+    if not isinstance(path, (str, bytes)):  # a descriptor
+        return
+    path = Path(os.fsdecode(path)).resolve()
+    if event == "open" and not int(str(args[2])) & (os.O_WRONLY | os.O_RDWR):
+        _read.add(path)
+    elif not (path.is_relative_to(_folder[0]) or path == Path(os.devnull) or "__pycache__" in path.parts):
+        _folder.clear()
+        raise BrokenPromiseError(f"{event} outside of the folder", str(path))
 
 
 @cache
@@ -121,6 +122,7 @@ def _placed(case: Case) -> Iterator[Path]:
             (folder / name).parent.mkdir(parents=True, exist_ok=True)
             (folder / name).write_bytes(content)
         os.chdir(folder)
+        _read.clear()
         _folder[:] = [folder]
         yield folder
     finally:
@@ -178,7 +180,7 @@ def run_case(case: Case) -> int:
             raise BrokenPromiseError("a traceback", err)
         for name, content in case.files.items():
             path = folder / name
-            if not name.startswith("out") and not (path.is_file() and path.read_bytes() == content):
+            if path in _read and not (path.is_file() and path.read_bytes() == content):
                 raise BrokenPromiseError("an input was changed", name)
         hidden = [path.name for path in folder.rglob(".*") if str(path.relative_to(folder)) not in case.files]
         if hidden:

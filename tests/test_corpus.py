@@ -37,6 +37,7 @@ def test_harm_is_noticed(argv, files, monkeypatch):
     """The checks themselves: a program that overwrites its input, or writes outside of the folder, must not pass."""
 
     def harm(words: list[str]) -> int:
+        Path(words[1]).read_text()
         Path(words[-1]).write_text("changed")
         return 0
 
