@@ -1,7 +1,8 @@
 """`fairevals score`."""
 
 import argparse
-from contextlib import nullcontext
+from concurrent.futures import Executor
+from contextlib import AbstractContextManager, nullcontext
 
 from fairevals.cli import common
 from fairevals.errors import UsageError, pluralize
@@ -29,7 +30,6 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    from fairevals.ecosystem.cluster import TIMEOUT, connected
     from fairevals.evaluation import with_components
     from fairevals.result import scored
 
@@ -41,7 +41,7 @@ def run(args: argparse.Namespace) -> int:
     if args.components:
         plan = with_components(plan, collection, unjudged=True)
     show = common.progress("scoring")
-    with nullcontext() if args.dask is None else connected(args.dask, args.timeout or TIMEOUT) as executor:
+    with nullcontext() if args.dask is None else _cluster(args) as executor:
         result = scored(args.runs, collection, plan, jobs=args.jobs, executor=executor, progress=show)
     common.log(*result.remarks)
     topics = pluralize(len(result.topics), "topic")
@@ -51,3 +51,10 @@ def run(args: argparse.Namespace) -> int:
     options = {"places": args.places, "spreadsheet": args.spreadsheet}
     common.emit([result.render(args.format, per_topic=args.per_topic, **options)], args.output)
     return 0
+
+
+def _cluster(args: argparse.Namespace) -> AbstractContextManager[Executor]:
+    """The cluster of --dask; the module takes time to import."""
+    from fairevals.ecosystem.cluster import TIMEOUT, connected
+
+    return connected(args.dask, args.timeout or TIMEOUT)
