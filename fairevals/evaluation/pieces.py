@@ -270,27 +270,29 @@ class _Gathered:
         self.documents, self.scored = np.zeros(topics, dtype=np.int64), np.zeros(topics, dtype=bool)
         self.topics: dict[str, None] = {}
         self.pieces: list[RunScores] = []
-        self.in_doubt = False
-        """Whether a piece has something wrong, or a topic that another has too: the whole must be read."""
+        self.is_broken = False
+        """Whether a piece has something wrong, or a topic that another has too."""
 
     def add(self, piece: RunScores | None) -> None:
         if piece is None or not self.topics.keys().isdisjoint(piece.topics):
-            self.in_doubt = True
+            self.is_broken = True
             return
         self.values[:, piece.numbers], self.se[:, piece.numbers] = piece.values, piece.se
         self.documents[piece.numbers], self.scored[piece.numbers] = piece.documents, True
         self.topics.update(dict.fromkeys(piece.topics))
         self.pieces.append(piece)
 
-    def rest(self, run: int, source: Any) -> list[Piece]:
-        """What must still be scored: the whole run, or the judged topics that it lacks."""
-        if self.in_doubt or (self.scored.size and not self.scored.any()):
-            self.__init__(*self.values.shape)  # type: ignore[misc]
-            return [Piece(run, source)]  # which raises if something is wrong
-        missing = np.flatnonzero(~self.scored)
+    @property
+    def needs_whole(self) -> bool:
+        """Whether only the whole run can tell what is wrong: a piece is broken, or no topic is judged."""
+        return self.is_broken or bool(self.scored.size and not self.scored.any())
+
+    def missing(self, run: int) -> list[Piece]:
+        """A piece for the judged topics that the run lacks, if there are any."""
+        numbers = np.flatnonzero(~self.scored)
         tag, file = self.pieces[0].tag, self.pieces[0].source
         nothing = Run(tag, file, [], np.zeros(1, np.int64), Ids.of([]), np.zeros(0), 0)
-        return [Piece(run, nothing, missing)] if missing.size else []
+        return [Piece(run, nothing, numbers)] if numbers.size else []
 
 
 def score(
@@ -352,7 +354,13 @@ def score(
                 done += 1
                 if progress:
                     progress(done, max(done, len(pieces)))
-            pieces = [p for run, one in enumerate(gathered) for p in one.rest(run, sources[run])]
+            pieces = []
+            for run, one in enumerate(gathered):
+                if one.needs_whole:
+                    gathered[run] = _Gathered(len(plan.measures), len(qrels.topics))
+                    pieces.append(Piece(run, sources[run]))
+                else:
+                    pieces += one.missing(run)
     named, statuses = [], []
     remarks: list[str] = []
     for run, one in enumerate(gathered):
