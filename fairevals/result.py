@@ -7,7 +7,7 @@ import os
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -62,6 +62,10 @@ class Result:
     plan: Plan = field(repr=False)
     sources: tuple[Any, ...] = field(repr=False)
     """The runs as they were given."""
+    qrels: Any = field(default=None, repr=False)
+    """The qrels as they were given, where they are not the task's."""
+    given: bool = field(default=True, repr=False)
+    """Whether the measures were given, and are not the task's: a report then adds none of its own."""
 
     @property
     def runs(self) -> tuple[str, ...]:
@@ -237,7 +241,8 @@ class Result:
             test=test,
             correction=correct,
             trained=[Path(one) for one in trained],
-            given=True,
+            given=self.given,
+            qrels=self.qrels,
         )
         return write_report(gathered, Path(folder), force=force)[0]
 
@@ -296,6 +301,7 @@ def evaluate(
         if isinstance(run, Named) and is_frame(run.run) and run.run.empty:
             raise UsageError(f"the run {escape(run.name)!r} has no documents")
     result = scored(listed, collection, Plan.of(collection, measures, spec), jobs=jobs)
+    result = replace(result, qrels=qrels, given=measures is not None)
     for remark in result.remarks:
         warnings.warn(RemarkWarning(remark), stacklevel=2)
     return result

@@ -85,6 +85,16 @@ def test_the_report_is_that_of_the_command(result, capsys, tmp_path):
         result.report(tmp_path / "other")
 
 
+def test_the_report_with_the_measures_of_the_task(capsys, tmp_path, monkeypatch):
+    """Measures that the report adds, and a file of qrels that is not the task's."""
+    monkeypatch.chdir(tmp_path)
+    qrels = ROOT / "qrels" / "sample.qrels"
+    fe.evaluate(RUNS, qrels, task=TASK).report("python")
+    assert main(["report", "--task", str(TASK), "--qrels", str(qrels), *RUNS, "-o", "command"]) == 0
+    for name in ("index.html", "report.json"):
+        assert Path("python", name).read_bytes() == Path("command", name).read_bytes(), name
+
+
 def test_pivot_has_the_means(result):
     wide = result.pivot()
     assert list(wide.columns) == [str(measure) for measure in result.measures]
