@@ -138,7 +138,7 @@ def test_bytes_that_are_not_utf8_have_file_and_row(folder, kind, name):
 def test_bytes_from_python():
     table = pd.DataFrame({"topic": [b"q", "q"], "doc": ["é".encode(), b"b"], "score": [2, 1]})
     grades = pd.DataFrame({"topic": [b"q"], "doc": [b"b"], "grade": [1]})
-    assert evaluate(table, grades, ["RR"]).value.tolist() == [0.5]
+    assert evaluate(table, grades, ["RR"]).frame().value.tolist() == [0.5]
     assert load_run({b"q": {b"b": 1.0}}).lists == [("q", "")]
     with pytest.raises(InputError, match=r"run:2: a doc that is not UTF-8 \(.xff\)"):
         load_run(table.assign(doc=[b"a", b"\xff"]))

@@ -13,12 +13,11 @@ from scipy import stats as scipy_stats
 from statistics_cases import DOWN, UP, ZERO, make_scores
 from statsmodels.stats.multitest import multipletests
 
-from fairevals.cli.compare import summary_table
 from fairevals.errors import UsageError
 from fairevals.evaluation.scores import Scores
 from fairevals.measures import Measure
 from fairevals.report.gather import drivers
-from fairevals.statistics.compare import compare, full_table, remarks
+from fairevals.statistics.compare import compare, full_table, remarks, summary_table
 from fairevals.statistics.inference import bootstrap_interval, bootstrap_test, t_interval, wilcoxon_test
 from fairevals.statistics.pairing import pair
 from fairevals.statistics.tukey import tukey_hsd
