@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import re
 import shutil
 from pathlib import Path
 
@@ -67,6 +68,25 @@ def test_policies():
     assert f"{result}\n```" in README
     for remark in result.remarks:
         assert f"fairevals: {remark}\n" in README
+
+
+def test_the_python_example_of_the_readme():
+    from matplotlib import pyplot
+
+    (block,) = re.findall(r"^```python\n(.*?)^```$", README, re.S | re.M)
+    X = np.random.default_rng(0).uniform(0, 3, (40, 2))
+    names = {
+        "df": pd.read_csv("runs/dense.run", sep=" ", names=["qid", "Q0", "docno", "rank", "score", "tag"]),
+        "X": X,
+        "y": X.sum(axis=1),
+        "qid": np.repeat([1, 2, 3, 4], 10),
+        "groups": np.where(X[:, 0] < 1, "f", "m"),
+    }
+    pyplot.switch_backend("agg")
+    exec(block, names)
+    pyplot.close("all")
+    assert names["result"].runs[0] == "bm25"
+    assert Path("report/index.html").is_file()
 
 
 # The other commands of README's table; for `compare` and `report` see test_result.py.
