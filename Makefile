@@ -13,7 +13,7 @@ help:
 	@echo "make demo       score the sample task, write reports/demo/index.html, print the leaderboard"
 	@echo "make test       lint, types and all tests"
 	@echo "make format     format the code and fix what lint can fix"
-	@echo "make docs       update the outputs of commands in README and docs"
+	@echo "make docs       update the outputs in README, docs and notebooks"
 	@echo "make sample     write the sample task and its archive in the package again"
 	@echo "make benchmark  measure this project and its peers on the same work"
 	@echo "make fuzz       run the readers on random bytes and whole commands on changed calls, for five minutes"
@@ -65,10 +65,11 @@ benchmark: $(VENV)/installed-dev
 	$(BIN)/python benchmarks/report.py
 	$(BIN)/python benchmarks/limits.py
 
-# Run the commands in the README and the docs, and put in what they print.
+# Run the commands in the README and the docs and the cells of the notebooks, and put in what they print.
 docs: $(VENV)/installed-dev
 	$(BIN)/python docs/make_measures.py --update
 	$(BIN)/python docs/console.py --update README.md docs/*.md
+	$(BIN)/python docs/notebooks.py --update examples/*.ipynb
 
 # Deterministic: the same bytes every time.
 sample: $(VENV)/installed-dev

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
         shares,
     )
     from fairevals.policy.plackett_luce import PlackettLuce
-    from fairevals.result import Result, compare, correlate, evaluate
+    from fairevals.result import Result, compare, correlate, evaluate, exposure
     from fairevals.training.learners import (
         DELTR,
         BanditRank,
@@ -85,7 +85,7 @@ _NAMES = {
     "collection.run": ("Run", "read_run"),
     "ecosystem.context": ("task",),
     "errors": ("FairevalsError", "FairevalsWarning", "InputError", "UsageError"),
-    "result": ("Result", "compare", "correlate", "evaluate"),
+    "result": ("Result", "compare", "correlate", "evaluate", "exposure"),
     "io.task": ("Task", "read_task"),
     "measures": ("parse_measure",),
     "policy.plackett_luce": ("PlackettLuce",),
@@ -118,6 +118,7 @@ __all__ = [
     "compare",
     "correlate",
     "evaluate",
+    "exposure",
     "load_policy",
     "parse_measure",
     "read_qrels",

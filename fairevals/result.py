@@ -7,14 +7,21 @@ import os
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from fairevals.collection.collection import Collection, load_collection
 from fairevals.collection.inputs import Named, is_frame, list_runs
 from fairevals.collection.topics import topic_groups
-from fairevals.errors import RemarkWarning, UsageError, escape
+from fairevals.errors import RemarkWarning, UsageError, escape, unknown
+from fairevals.evaluation.exposures import (
+    DocumentRow,
+    ExposureQuery,
+    GroupRow,
+    document_exposures,
+    group_exposures,
+)
 from fairevals.evaluation.leaderboard import json_table, leaderboard, long_table, topic_table
 from fairevals.evaluation.pieces import score
 from fairevals.evaluation.plan import Plan
@@ -26,6 +33,7 @@ from fairevals.measures import Measure
 if TYPE_CHECKING:
     import pandas as pd
 
+    from fairevals.attention import AttentionLike
     from fairevals.report.plots import Plots
     from fairevals.statistics.compare import Comparisons
 
@@ -261,6 +269,12 @@ def scored(
     return Result(scores, collection, plan, tuple(runs))
 
 
+def policy_of(collection: Collection, policy: str | PolicySpec | None, **given: Any) -> PolicySpec:
+    """The policy that was given, or the task's, with the settings that were given."""
+    spec = policy if isinstance(policy, PolicySpec) else collection.task.policy.updated(kind=policy)
+    return spec.updated(**given)
+
+
 def evaluate(
     runs: Any,
     qrels: Any = None,
@@ -294,8 +308,7 @@ def evaluate(
     if not isinstance(jobs, int) or jobs < 1:
         raise UsageError(f"jobs is {escape(repr(jobs))}; expected a whole number of at least 1")
     collection = load_collection(task, qrels, groups)
-    spec = policy if isinstance(policy, PolicySpec) else collection.task.policy.updated(kind=policy)
-    spec = spec.updated(samples=samples, seed=seed, temperature=temperature)
+    spec = policy_of(collection, policy, samples=samples, seed=seed, temperature=temperature)
     listed = list_runs(runs)
     for run in listed:
         if isinstance(run, Named) and is_frame(run.run) and run.run.empty:
@@ -338,3 +351,52 @@ def correlate(result: Result) -> pd.DataFrame:
     1: the two measures agree which run is better. Columns: measure, other, tau, low, high, topics.
     """
     return result.correlate()
+
+
+def exposure(
+    run: Any,
+    qrels: Any = None,
+    *,
+    task: Task | str | os.PathLike[str] | None = None,
+    groups: Mapping[str, Any] | None = None,
+    by: str = "doc",
+    attributes: str | Sequence[str] = (),
+    attention: AttentionLike = "log2",
+    cutoff: int | None = None,
+    merit: str = "identity",
+    policy: str | PolicySpec | None = None,
+    method: str = "exact",
+    samples: int | None = None,
+    seed: int | None = None,
+    temperature: float | None = None,
+) -> pd.DataFrame:
+    """The expected exposure of every document or group under a run, beside merit and target.
+
+    `run`, `qrels`, `task`, `groups` and the policy are as in `evaluate`. With `by="doc"` there is one row for each
+    document that is retrieved or judged: topic, doc, exposure, se, merit, target. With `by="group"` there is one row
+    for each group of the `attributes` (by default all) on each topic, and with topic `all` in the mean over topics:
+    topic, attribute, group, exposure, se, share, target, merit. `method="mc"` draws rankings, and gives standard
+    errors.
+
+    >>> run, qrels = {"q": {"a": 2.0, "b": 1.0}}, {"q": {"a": 0, "b": 1}}
+    >>> exposure(run, qrels, attention="reciprocal", policy="pl").round(4)
+      topic doc  exposure  se  merit  target
+    0     q   a    0.8655 NaN    0.0     0.5
+    1     q   b    0.6345 NaN    1.0     1.0
+    """
+    import pandas as pd
+
+    if by not in ("doc", "group"):
+        raise unknown("unit of exposure", by, ("doc", "group"))
+    listed = list_runs(run)
+    if len(listed) != 1:
+        raise UsageError(f"there are {len(listed)} runs; expected one")
+    collection = load_collection(task, qrels, groups)
+    spec = policy_of(collection, policy, samples=samples, seed=seed, temperature=temperature)
+    query = ExposureQuery(spec, attention, cutoff, method, merit)
+    names = (attributes,) if isinstance(attributes, str) else tuple(attributes)
+    rows: Iterator[DocumentRow] | Iterator[GroupRow] = document_exposures(listed[0], collection, query)
+    if by == "group":
+        rows = group_exposures(listed[0], collection, query, names)
+    kind = DocumentRow if by == "doc" else GroupRow
+    return pd.DataFrame(map(asdict, rows), columns=[f.name for f in fields(kind)])

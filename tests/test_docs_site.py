@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import doctest
 import importlib.util
+import inspect
 import math
 import re
 import shutil
 import subprocess
 import sys
+from html import unescape
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -48,6 +50,7 @@ class Loaded(HTMLParser):
 @pytest.fixture(scope="module")
 def site(tmp_path_factory):
     pytest.importorskip("material", reason="mkdocs-material is not installed")
+    pytest.importorskip("mkdocstrings", reason="mkdocstrings is not installed")
     folder = tmp_path_factory.mktemp("site")
     done = subprocess.run(
         [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "--site-dir", folder],
@@ -64,6 +67,25 @@ def test_the_site_builds_without_warnings(site):
     built = {path.stem for path in site.glob("*.html")}
     assert built >= {Path(page).stem for page in PAGES}
     assert not list(site.glob("*.py"))
+
+
+def test_the_reference_has_everything_public(site):
+    """Each name with its docstring, those of estimators as completed at import, and doctests as code."""
+    import fairevals as fe
+
+    page = (site / "reference.html").read_text(encoding="utf-8")
+    names = set(fe.__all__) - {"__version__"}
+    given = re.findall(r"^::: fairevals\.(\w+)$", (DOCS / "reference.md").read_text(encoding="utf-8"), re.M)
+    assert sorted(given) == sorted(names)
+    text = unescape(re.sub(r"<[^>]+>", "", page))
+    for name in names:
+        first = inspect.getdoc(getattr(fe, name)).splitlines()[0].replace("`", "")
+        first = {"read_run": "The same as Run.from_file.", "read_qrels": "The same as Qrels.from_file."}.get(
+            name, first
+        )
+        assert first in text, name
+    assert "weight of the disparity (default 1.0)" in text
+    assert "<blockquote" not in page
 
 
 def test_no_page_loads_anything_from_elsewhere(site):

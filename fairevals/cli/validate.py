@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import argparse
 from collections import Counter
-from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from fairevals.cli import common
-from fairevals.errors import FairevalsError, InputError, Place, escape, pluralize
+from fairevals.errors import escape, pluralize
 
 if TYPE_CHECKING:
-    from fairevals.io.check import Rules
-    from fairevals.io.lines import Problem
     from fairevals.io.out import Cell
 
 SUMMARY = "Find everything that is wrong with submissions, by file and line; exit 1 if anything is."
@@ -33,25 +30,16 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    from fairevals.io.check import Rules
+    from fairevals.collection.submission import check_submission
     from fairevals.io.out import Table
 
     collection = common.collection_of(args)
-    task = collection.task
-    rules = Rules(
-        topics=collection.qrels.number,
-        max_documents=args.max_docs or task.max_documents,
-        samples=(args.policy or task.policy.kind) == "samples",
-        order=task.order,
-        trailing=task.conventions == "trec_eval",
-        style=True,
-    )
     rows: list[tuple[Cell, ...]] = []
     errors = warnings = bad_files = 0
     for path in args.runs:
         counts: Counter[str] = Counter()
         errors_before = errors
-        for problem in _check(path, rules):
+        for problem in check_submission(path, collection, max_documents=args.max_docs, policy=args.policy):
             counts[problem.kind] += 1
             errors, warnings = errors + (not problem.warning), warnings + problem.warning
             if counts[problem.kind] <= args.most:
@@ -71,25 +59,3 @@ def run(args: argparse.Namespace) -> int:
         f"{pluralize(errors, 'error')}, {pluralize(warnings, 'warning')}"
     )
     return 1 if errors else 0
-
-
-def _check(path: str, rules: Rules) -> Iterator[Problem]:
-    """The problems of one run. A table or a folder is either readable or not; then its topics are checked."""
-    from fairevals.collection.run import Run
-    from fairevals.io.check import check_lists, check_run
-    from fairevals.io.dataset import is_dataset
-    from fairevals.io.lines import Problem
-    from fairevals.io.runs import RunOptions, is_table
-    from fairevals.io.streams import Source
-
-    try:
-        source = path if is_dataset(path) else Source.of(path)
-        if isinstance(source, Source) and not is_table(source):
-            yield from check_run(source, rules)
-        else:
-            ranked = Run.open(source, RunOptions(rules.order, rules.samples))
-            counts = (ranked.offsets[1:] - ranked.offsets[:-1]).tolist()
-            yield from check_lists(ranked.source, [topic for topic, _ in ranked.lists], counts, rules)
-    except FairevalsError as error:  # the file cannot be opened, is cut short, or is beyond the limits
-        place = error.place if isinstance(error, InputError) else Place(path)
-        yield Problem(place, "unreadable", str(error))

@@ -109,5 +109,7 @@ def _drawing(ax: Axes | None, width: float = 6.4, height: float = 4.4) -> Iterat
         return
     from matplotlib import pyplot
 
+    # A notebook's backend sets itself up with the first figure. In the context, leaving it would undo that.
+    figure = pyplot.figure(figsize=(width, height), layout="constrained")
     with styled():
-        yield pyplot.subplots(figsize=(width, height))[1]
+        yield figure.add_subplot()

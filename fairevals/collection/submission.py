@@ -1,0 +1,49 @@
+"""Submissions: runs as they come from participants, checked against a task."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+
+from fairevals.collection.collection import Collection
+from fairevals.collection.run import Run
+from fairevals.errors import FairevalsError, InputError, Place
+from fairevals.io.check import Rules, check_lists, check_run
+from fairevals.io.dataset import is_dataset
+from fairevals.io.lines import Problem
+from fairevals.io.runs import RunOptions, is_table
+from fairevals.io.streams import Source
+
+
+def check_submission(
+    path: str | os.PathLike[str],
+    collection: Collection,
+    *,
+    max_documents: int | None = None,
+    policy: str | None = None,
+) -> Iterator[Problem]:
+    """Everything that is wrong with a run file or folder, in the order of its lines; `fairevals validate` prints it.
+
+    `max_documents` and `policy` override the task's. A table or a folder is either readable or not; then its topics are
+    checked.
+    """
+    task = collection.task
+    rules = Rules(
+        topics=collection.qrels.number,
+        max_documents=max_documents or task.max_documents,
+        samples=(policy or task.policy.kind) == "samples",
+        order=task.order,
+        trailing=task.conventions == "trec_eval",
+        style=True,
+    )
+    try:
+        source = path if is_dataset(path) else Source.of(path)
+        if isinstance(source, Source) and not is_table(source):
+            yield from check_run(source, rules)
+        else:
+            ranked = Run.open(source, RunOptions(rules.order, rules.samples))
+            counts = (ranked.offsets[1:] - ranked.offsets[:-1]).tolist()
+            yield from check_lists(ranked.source, [topic for topic, _ in ranked.lists], counts, rules)
+    except FairevalsError as error:  # the file cannot be opened, is cut short, or is beyond the limits
+        place = error.place if isinstance(error, InputError) else Place(os.fspath(path))
+        yield Problem(place, "unreadable", str(error))
