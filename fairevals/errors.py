@@ -14,7 +14,7 @@ class FairevalsError(ValueError):
     """
 
 
-class UsageError(FairevalsError, ValueError):
+class UsageError(FairevalsError):
     """A wrong option, measure name, argument or combination; commands print it and exit with 2."""
 
 

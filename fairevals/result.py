@@ -11,6 +11,8 @@ from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from fairevals.collection.collection import Collection, load_collection
 from fairevals.collection.inputs import Named, is_frame, list_runs
 from fairevals.collection.topics import topic_groups
@@ -92,8 +94,9 @@ class Result:
 
     @property
     def remarks(self) -> tuple[str, ...]:
-        """What a reader of the values should know: missing topics, incomplete runs, unjudged documents."""
-        return self.scores.notes
+        """What a reader of the values should know: missing topics, incomplete runs, unjudged documents, undefined
+        values."""
+        return (*self.scores.notes, *self.scores.undefined_remarks())
 
     def __len__(self) -> int:
         return len(self.runs)
@@ -109,10 +112,9 @@ class Result:
         from fairevals.statistics.pairing import position
 
         if isinstance(run, (str, os.PathLike)) and run not in self.runs:
-            for place, source in enumerate(self.sources):
-                if isinstance(source, (str, os.PathLike)) and os.path.realpath(source) == os.path.realpath(
-                    run
-                ):
+            for place, given in enumerate(self.sources):
+                source = given.run if isinstance(given, Named) else given
+                if isinstance(source, (str, os.PathLike)) and Path(source).resolve() == Path(run).resolve():
                     return place
             run = os.fspath(run)
         return position(self.scores, run)
@@ -129,18 +131,22 @@ class Result:
 
     def pivot(self, per_topic: bool = False) -> pd.DataFrame:
         """A wide table: one row for each run (and topic), one column for each measure."""
-        frame = self.frame(per_topic)
+        import pandas as pd
+
+        columns = [str(measure) for measure in self.measures]
         if per_topic:
-            frame = frame[frame["topic"] != "all"]
-        index = ["run", "topic"] if per_topic else ["run"]
-        wide = frame.set_index([*index, "measure"])["value"].unstack("measure", sort=False)
-        return wide.rename_axis(columns=None)
+            index: pd.Index = pd.MultiIndex.from_product([self.runs, self.topics], names=["run", "topic"])
+            values = self.scores.values.transpose(0, 2, 1).reshape(-1, len(columns))
+            return pd.DataFrame(values, index, columns)
+        means = [[self.scores.mean(r, m).value for m in range(len(columns))] for r in range(len(self))]
+        return pd.DataFrame(means, pd.Index(self.runs, name="run"), columns)
 
     def by(self, groups: Any) -> pd.DataFrame:
         """Means over groups of topics: one row for each run and measure, one column for each group.
 
         `groups` names topic groups of the task, or is a dict {group: globs} or {topic: group}. The column `gap` is
-        the largest difference between groups, and `worst` the group with the worst value by the measure's direction.
+        the largest difference between groups, and `worst` the group that is worst by the measure's direction (where a
+        value such as 0 is best, by the mean distance to it); empty where all groups are equal.
 
         >>> qrels = {"R1": {"a": 1}, "R2": {"a": 1}, "M1": {"a": 1}}
         >>> run = {"R1": {"a": 2.0, "b": 1.0}, "R2": {"b": 2.0, "a": 1.0}, "M1": {"b": 2.0, "a": 1.0}}
@@ -160,7 +166,7 @@ class Result:
                 gap = max(known) - min(known) if len(known) > 1 else math.nan
                 costs = {group: part.cost(r, m) for group, part in parts.items()}
                 defined = [group for group, cost in costs.items() if cost == cost]
-                worst = max(defined, key=lambda group: costs[group]) if len(defined) > 1 else None
+                worst = max(defined, key=costs.__getitem__) if gap > 0 else None
                 rows.append((run, str(measure), *values, gap, worst))
         columns = ["run", "measure", *parts, "gap", "worst"]
         return pd.DataFrame(rows, columns=columns).set_index(["run", "measure"])
@@ -215,6 +221,8 @@ class Result:
         """How similarly every two measures rank the runs: see `fairevals.correlate`."""
         from fairevals.statistics.correlation import rank_correlations
 
+        if len(self) < 2 or len(self.measures) < 2:
+            raise UsageError("nothing to correlate: evaluate at least two runs by at least two measures")
         return rank_correlations(self.scores, seed=self.plan.policy.seed).frame()
 
     @property
@@ -239,6 +247,10 @@ class Result:
         from fairevals.report.gather import gather
         from fairevals.report.write import REPORT, write_report
 
+        if not isinstance(folder, (str, os.PathLike)):
+            raise UsageError(f"cannot take {escape(repr(folder))} as a folder; expected its path")
+        references = [references] if isinstance(references, (str, int)) else references
+        trained = [trained] if isinstance(trained, (str, os.PathLike)) else trained
         REPORT.check(Path(folder), force=force)  # before the work
         gathered = gather(
             self.sources,
@@ -292,8 +304,10 @@ def evaluate(
 
     `runs` is a path, a DataFrame (topic, doc, score[, sample]), a dict of dicts {topic: {doc: score}}, a `Run`,
     a list of those, or a dict {name: run}. `qrels` is a path, a DataFrame (topic, doc, grade) or a dict of dicts.
-    `measures` is a measure, such as `nDCG@10` or "nDCG@10", or a list of them. `groups` is {attribute: …}, see
-    `fairevals.Attribute`. A `task` gives defaults for all but the runs.
+    Both may be objects of ranx or ir_datasets. `measures` is a measure, such as `nDCG@10` or "nDCG@10", or a list of
+    them. `groups` is {attribute: …}, see `fairevals.Attribute`. A `task` gives defaults for all but the runs.
+    `policy` is "ranking", "pl" (scores divided by `temperature` are log-weights of Plackett-Luce; values that are not
+    exact are means over `samples` rankings drawn with the `seed`) or "samples". `jobs` is the number of processes.
 
     Values are means over the topics on which a measure is defined. An undefined value is NaN, and counted. Where
     rankings are sampled (`policy="pl"`), a standard error goes with each value. Remarks, such as missing topics or
@@ -305,7 +319,7 @@ def evaluate(
     0  run   all  nDCG@10  0.63093 NaN
     1  run   all       RR  0.50000 NaN
     """
-    if not isinstance(jobs, int) or jobs < 1:
+    if not isinstance(jobs, (int, np.integer)) or isinstance(jobs, bool) or jobs < 1:
         raise UsageError(f"jobs is {escape(repr(jobs))}; expected a whole number of at least 1")
     collection = load_collection(task, qrels, groups)
     spec = policy_of(collection, policy, samples=samples, seed=seed, temperature=temperature)
@@ -342,7 +356,7 @@ def compare(
         run  difference       p verdict
     0  good       0.625  0.0006  better
     """
-    return result.compare(baseline, test=test, correct=correct, alpha=alpha)
+    return _checked(result).compare(baseline, test=test, correct=correct, alpha=alpha)
 
 
 def correlate(result: Result) -> pd.DataFrame:
@@ -350,7 +364,15 @@ def correlate(result: Result) -> pd.DataFrame:
 
     1: the two measures agree which run is better. Columns: measure, other, tau, low, high, topics.
     """
-    return result.correlate()
+    return _checked(result).correlate()
+
+
+def _checked(result: Any) -> Result:
+    if not isinstance(result, Result):
+        raise UsageError(
+            f"cannot take a {type(result).__name__} as a result; expected what `evaluate` returns"
+        )
+    return result
 
 
 def exposure(

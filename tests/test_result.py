@@ -268,7 +268,10 @@ file = "users.csv"
         [
             ("ZZ", "unknown topic groups 'ZZ'; expected one of TYPE, USER"),
             ({"X": ["X*"]}, "no judged topic is in the group 'X'; topics are such as 'M1'"),
-            (3, "cannot take a int; expected a name, a dict or a path"),
+            (3, "cannot take 3; expected a name, a dict"),
+            ({}, "cannot take {}; expected a name, a dict"),
+            ({"A": 5}, "cannot take 5; expected globs such as"),
+            ({"gap": ["R*"]}, "a group cannot be called 'gap'"),
         ],
     )
     def test_groups_that_are_none(self, grouped, groups, message):
@@ -307,3 +310,125 @@ file = "users.csv"
         task.save(tmp_path / "again.toml")
         assert fe.read_task(tmp_path / "again.toml") == task
         assert tmp_path / "users.csv" in task.files
+
+
+class TestGroupsOfTopicsByName:
+    @pytest.fixture
+    def odd(self):
+        topics = {"q?": 1.0, "q1": 2.0, "q2": 3.0}
+        run = {t: {"x": 9.0, "y": 8.0, "a": 10.0 - n * n} for t, n in topics.items()}
+        return fe.evaluate({"r": run}, {t: {"a": 1} for t in topics}, ["RR"])
+
+    def test_topics_are_no_globs(self, odd):
+        values = odd.pivot(per_topic=True).loc["r"]["RR"]
+        row = odd.by({"q?": "x", "q1": "y", "q2": None}).loc[("r", "RR")]
+        assert (row.x, row.y) == (values["q?"], values["q1"])
+        assert set(row.index) == {"x", "y", "gap", "worst"}
+
+    @pytest.mark.parametrize("form", ["dict", "series", "frame"])
+    def test_forms(self, odd, form):
+        groups = {"q?": "x", "q1": "y", "q2": "y"}
+        given = {
+            "dict": groups,
+            "series": pd.Series(groups),
+            "frame": pd.DataFrame({"topic": list(groups), "group": list(groups.values())}),
+        }[form]
+        pd.testing.assert_frame_equal(odd.by(given), odd.by({"x": ["q[?]"], "y": ["q1", "q2"]}))
+
+    def test_groups_named_as_topics_and_numbers(self):
+        result = fe.evaluate({"r": {1: {"a": 1.0}, 2: {"a": 1.0}}}, {1: {"a": 1}, 2: {"a": 1}}, ["RR"])
+        assert list(result.by({"1": ["1"], "2": ["2"]}).columns[:2]) == ["1", "2"]
+        assert list(result.by({1: "x", 2: "y"}).columns[:2]) == ["x", "y"]
+        assert list(result.by({"x": [1], "y": [2]}).columns[:2]) == ["x", "y"]
+        assert pd.isna(result.by({1: "x", 2: "y"}).loc[("r", "RR"), "worst"])  # they are equal
+
+
+def test_a_topic_called_all():
+    qrels = {"all": {"a": 1}, "b": {"a": 1}}
+    result = fe.evaluate({"r": {"all": {"x": 2.0, "a": 1.0}, "b": {"a": 1.0}}}, qrels, ["RR"])
+    assert result.pivot(per_topic=True)["RR"].to_dict() == {("r", "all"): 0.5, ("r", "b"): 1.0}
+    assert result["r"]["RR"] == 0.75
+
+
+def test_names_given_to_files_and_runs(tmp_path):
+    (tmp_path / "a.run").write_text("q Q0 a 1 2 tag\nq Q0 b 2 1 tag\n")
+    path, run = str(tmp_path / "a.run"), fe.read_run(tmp_path / "a.run")
+    qrels = {"q": {"a": 2, "b": 1}, "r": {"a": 1}}
+    result = fe.evaluate({"BM25": path, "Dense": run, "again": path}, qrels, "ERR", policy="pl", samples=50)
+    assert list(result) == ["BM25", "Dense", "again"]
+    assert all("BM25: has nothing for 1 judged topic" in r for r in result.remarks if "BM25: has" in r)
+    # A name is only shown: the numbers are those of the file, as on the command line.
+    plain = fe.evaluate(path, qrels, "ERR", policy="pl", samples=50)
+    assert result["BM25"]["ERR"] == plain["tag"]["ERR"] == result["Dense"]["ERR"]
+    page = result.report(tmp_path / "out")
+    record = json.loads((page.parent / "report.json").read_text())
+    assert [file["name"] for file in record["files"] if file["role"] == "run"] == [
+        "a.run",
+        "(not a file)",
+        "a.run",
+    ]
+
+
+def test_a_result_does_not_follow_the_callers_table(tmp_path):
+    frame = pd.DataFrame({"topic": ["q", "q"], "doc": ["a", "b"], "score": [2.0, 1.0]})
+    other = {"q": {"b": 2.0, "a": 1.0}}
+    result = fe.evaluate({"a": frame, "b": other}, {"q": {"a": 1}}, ["RR"])
+    frame["score"] *= -1
+    result.report(tmp_path / "out")
+    record = json.loads((tmp_path / "out" / "report.json").read_text())
+    means = {mean["run"]: mean["value"] for mean in record["means"] if mean["measure"] == "RR"}
+    assert means == {"a": 1.0, "b": 0.5} == result.pivot()["RR"].to_dict()
+
+
+def test_undefined_means_are_remarked():
+    with pytest.warns(fe.FairevalsWarning, match="nDCG is undefined on up to 1 of 1 topic: not in its mean"):
+        fe.evaluate({"q": {"a": 1.0}}, {"q": {"a": 0}}, "nDCG")
+
+
+RUN, QRELS = {"q": {"a": 1.0}}, {"q": {"a": 1}}
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda r: fe.evaluate(None, QRELS, "nDCG"), "cannot take None as runs; expected a path"),
+        (lambda r: fe.evaluate(5, QRELS, "nDCG"), "cannot take 5 as runs"),
+        (
+            lambda r: fe.evaluate(RUN, QRELS, "nDCG", groups="SEX"),
+            "cannot take 'SEX' as groups; expected a dict",
+        ),
+        (lambda r: fe.evaluate(RUN, QRELS, "nDCG", groups=[1]), r"cannot take \[1\] as groups"),
+        (lambda r: fe.evaluate(RUN, QRELS, "nDCG", task=3), "cannot take 3 as a task; expected a Task"),
+        (lambda r: r[99], "unknown run or file '99'; expected one of bm25"),
+        (lambda r: r[["bm25"]], "unknown run or file"),
+        (lambda r: r[True], "unknown run or file 'True'"),
+        (lambda r: r.compare(None), "unknown run or file 'None'"),
+        (lambda r: r.compare(0, alpha=2), "alpha is 2; expected a number between 0 and 1"),
+        (lambda r: r.compare(0, alpha="x"), "alpha is 'x'; expected"),
+        (lambda r: r.plot.exposure(run=99), "unknown run or file '99'"),
+        (lambda r: r.plot.topics(run=0, baseline=0), "the run and the baseline are both 'bm25'"),
+        (lambda r: r.plot.tradeoff(ax="x"), "ax is 'x'; expected matplotlib Axes"),
+        (lambda r: r.render("xml"), "unknown format 'xml'; expected one of table, csv"),
+        (lambda r: r.render("csv", places=-1), "places is -1; expected a whole number"),
+        (lambda r: r.report(5), "cannot take 5 as a folder"),
+        (lambda r: r.report("x", references="nobody"), "unknown run or file 'nobody'"),
+        (
+            lambda r: fe.compare(r.frame()),
+            "cannot take a DataFrame as a result; expected what `evaluate` returns",
+        ),
+        (lambda r: fe.correlate("x"), "cannot take a str as a result"),
+        (lambda r: fe.evaluate(RUN, QRELS, "nDCG").correlate(), "nothing to correlate"),
+    ],
+)
+def test_wrong_arguments(result, call, message):
+    with pytest.raises(fe.UsageError, match=message):
+        call(result)
+
+
+def test_attributes_without_a_dict():
+    sex = fe.Attribute.of("SEX", {"a": "f", "b": "m"})
+    by_name = fe.evaluate(RUN, QRELS, "AWRF(attr='SEX')", groups={"SEX": sex}).frame()
+    for groups in (sex, [sex]):
+        pd.testing.assert_frame_equal(
+            fe.evaluate(RUN, QRELS, "AWRF(attr='SEX')", groups=groups).frame(), by_name
+        )

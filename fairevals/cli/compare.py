@@ -33,7 +33,7 @@ def run(args: argparse.Namespace) -> int:
     collection, plan = common.plan_of(args)
     runs, baseline = with_baseline(args.runs, args.baseline)
     result = scored(runs, collection, plan, jobs=args.jobs, progress=common.progress("scoring"))
-    common.log(*result.remarks)
+    common.log(*result.scores.notes)  # the comparisons tell what is undefined
     compared = result.compare(baseline, test=args.test, correct=args.correct)
     text = compared.render(args.format, args.places, spreadsheet=args.spreadsheet)
     common.emit([text], args.output)

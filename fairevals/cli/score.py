@@ -5,7 +5,7 @@ from concurrent.futures import Executor
 from contextlib import AbstractContextManager, nullcontext
 
 from fairevals.cli import common
-from fairevals.errors import UsageError, pluralize
+from fairevals.errors import UsageError
 
 SUMMARY = "Score runs for usefulness and fairness: a leaderboard, or a table for other programs."
 EXAMPLE = """  fairevals score --task qrels/task.toml runs/*.run
@@ -44,10 +44,6 @@ def run(args: argparse.Namespace) -> int:
     with nullcontext() if args.dask is None else _cluster(args) as executor:
         result = scored(args.runs, collection, plan, jobs=args.jobs, executor=executor, progress=show)
     common.log(*result.remarks)
-    topics = pluralize(len(result.topics), "topic")
-    for measure, count in zip(plan.measures, result.scores.undefined().tolist(), strict=True):
-        if count:
-            common.log(f"{measure} is undefined on up to {count} of {topics}: not in its mean")
     options = {"places": args.places, "spreadsheet": args.spreadsheet}
     common.emit([result.render(args.format, per_topic=args.per_topic, **options)], args.output)
     return 0

@@ -10,7 +10,7 @@ import numpy as np
 from fairevals.collection.groups import Attribute, load_attribute
 from fairevals.collection.inputs import load_qrels
 from fairevals.collection.qrels import Qrels
-from fairevals.errors import UsageError, unknown
+from fairevals.errors import UsageError, escape, unknown
 from fairevals.io.task import Task, read_task
 from fairevals.typing import Ints
 
@@ -92,6 +92,10 @@ def load_collection(
     task: Task | str | os.PathLike[str] | None, qrels: Any = None, groups: Mapping[str, Any] | None = None
 ) -> Collection:
     """Bring together a task (or none), qrels and groups; qrels and groups override the task's."""
+    if task is not None and not isinstance(task, (Task, str, os.PathLike)):
+        raise UsageError(
+            f"cannot take {escape(repr(task))} as a task; expected a Task or the path of a task file"
+        )
     task = task if isinstance(task, Task) else read_task(task) if task is not None else Task()
     if qrels is None and not task.qrels:
         raise UsageError("there are no qrels: give a task that names them, or qrels")
@@ -100,4 +104,18 @@ def load_collection(
         place = task.path or "the task"
         higher = f"{judged.source} has a grade {judged.max_grade:g}"
         raise UsageError(f"{place}: max_grade is {task.max_grade:g}, but {higher}")
-    return Collection(task, judged, dict(groups or {}))
+    return Collection(task, judged, named_groups(groups))
+
+
+def named_groups(groups: Any) -> dict[str, Any]:
+    """Attributes by name, from a dict {name: memberships or Attribute}, an `Attribute` or a list of them."""
+    if groups is None:
+        return {}
+    if isinstance(groups, Mapping):
+        return {str(name): given for name, given in groups.items()}
+    several = [groups] if isinstance(groups, Attribute) else groups
+    if isinstance(several, (list, tuple)) and all(isinstance(one, Attribute) for one in several):
+        return {one.spec.name: one for one in several}
+    raise UsageError(
+        f"cannot take {escape(repr(groups))} as groups; expected a dict {{attribute: memberships}}, or Attributes"
+    )

@@ -56,7 +56,9 @@ def _tabled(source: Any, value: str) -> Any:
 
     Unlike an iterator, the table can be read more than once.
     """
-    if is_frame(source) or isinstance(source, (str, bytes)):
+    if is_frame(source):
+        return source.copy()  # the caller may change it while the result is in use
+    if isinstance(source, (str, bytes)):
         return source
     if _is_ranx(source):
         source = source.to_dict()
@@ -93,6 +95,11 @@ def list_runs(runs: Any) -> list[Any]:
         return [_named("run", runs)]
     if isinstance(runs, Mapping):
         return [Named(str(name), _tabled(run, "score")) for name, run in runs.items()]
+    if not isinstance(runs, Iterable) or isinstance(runs, bytes):
+        raise UsageError(
+            f"cannot take {escape(repr(runs))} as runs; expected a path, a Run, a DataFrame, a dict of dicts, a list "
+            "of those or a dict {name: run}"
+        )
     items = list(runs)
     if items and not is_frame(items[0]) and all(_fields(items[0], "topic", "doc")):
         return [Named("run", _tabled(items, "score"))]

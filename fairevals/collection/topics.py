@@ -8,17 +8,22 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
+from fairevals.collection.inputs import is_frame
 from fairevals.errors import InputError, Place, UsageError, escape, unknown
 from fairevals.io.streams import Source
 from fairevals.io.tables import table
 from fairevals.io.task import Task
 
+RESERVED = ("run", "measure", "gap", "worst")
+"""Names of other columns in a table with one column per group."""
+
 
 def topic_groups(task: Task, groups: Any, topics: Sequence[str]) -> dict[str, list[int]]:
     """The positions of the topics in each group.
 
-    `groups` is the name of `[topic_groups.NAME]` in the task; a dict {group: globs} or {topic: group}; or the path of
-    a table with columns topic and group. A group without any of the topics is a `UsageError`.
+    `groups` is the name of `[topic_groups.NAME]` in the task; a dict {group: globs}; a dict {topic: group} or a Series
+    of groups by topic; or a DataFrame or the path of a table with columns topic and group. A group without any of the
+    topics is a `UsageError`, and so are no groups at all.
 
     >>> topic_groups(Task(), {"R": ["R*"], "M": "M1"}, ["R1", "M1", "R2"])
     {'R': [0, 2], 'M': [1]}
@@ -34,25 +39,42 @@ def topic_groups(task: Task, groups: Any, topics: Sequence[str]) -> dict[str, li
         groups = groups["file"]
     if isinstance(groups, (str, os.PathLike)):
         groups = _read(groups)
-    if not isinstance(groups, Mapping):
-        raise UsageError(f"{name}: cannot take a {type(groups).__name__}; expected a name, a dict or a path")
-    if set(groups) & set(topics):  # {topic: group}
-        by_group: dict[str, list[str]] = {}
+    elif is_frame(groups) and {"topic", "group"} <= set(groups.columns):
+        groups = dict(zip(groups["topic"], groups["group"], strict=True))
+    elif hasattr(groups, "to_dict") and hasattr(groups, "index"):
+        groups = groups.to_dict()
+    if not isinstance(groups, Mapping) or not groups:
+        raise UsageError(
+            f"{name}: cannot take {escape(repr(groups))}; expected a name, a dict {{group: globs}} or "
+            "{topic: group}, or a path"
+        )
+    several = any(isinstance(value, (list, tuple, set, frozenset)) for value in groups.values())
+    if not several and {str(key) for key in groups} & set(topics):  # {topic: group}
+        at = {topic: number for number, topic in enumerate(topics)}
+        found: dict[str, list[int]] = {}
         for topic, group in groups.items():
-            by_group.setdefault(str(group), []).append(str(topic))
-        groups = by_group
-    found = {}
-    for group, globs in groups.items():
-        patterns = [globs] if isinstance(globs, str) else list(globs)
-        found[str(group)] = [
-            at for at, topic in enumerate(topics) if any(fnmatchcase(topic, pattern) for pattern in patterns)
-        ]
-        if not found[str(group)]:
+            if group is not None and group == group and str(topic) in at:  # not NaN
+                found.setdefault(str(group), []).append(at[str(topic)])
+        found = {group: sorted(numbers) for group, numbers in found.items()}
+    else:
+        found = {str(group): _matching(globs, topics, name) for group, globs in groups.items()}
+    for group in found:
+        if group in RESERVED:
+            raise UsageError(f"{name}: a group cannot be called {group!r}")
+        if not found[group]:
             first = repr(escape(topics[0])) if topics else "(none)"
             raise UsageError(
-                f"{name}: no judged topic is in the group {escape(str(group))!r}; topics are such as {first}"
+                f"{name}: no judged topic is in the group {escape(group)!r}; topics are such as {first}"
             )
     return found
+
+
+def _matching(globs: Any, topics: Sequence[str], name: str) -> list[int]:
+    """The positions of the topics that match one of the globs."""
+    if not isinstance(globs, (str, list, tuple, set, frozenset)):
+        raise UsageError(f'{name}: cannot take {escape(repr(globs))}; expected globs such as ["R*"]')
+    patterns = [globs] if isinstance(globs, str) else [str(pattern) for pattern in globs]
+    return [at for at, topic in enumerate(topics) if any(fnmatchcase(topic, pattern) for pattern in patterns)]
 
 
 def _read(path: str | os.PathLike[str]) -> dict[str, str]:

@@ -14,6 +14,7 @@ from typing import Any, TypeGuard
 import numpy as np
 
 from fairevals.collection.collection import Collection, Slice
+from fairevals.collection.inputs import Named
 from fairevals.collection.run import Run
 from fairevals.collection.spelling import Variants, document_variants, topic_variants
 from fairevals.errors import FairevalsError, UsageError, escape, pluralize
@@ -311,6 +312,11 @@ def score(
     """
     if not runs:
         raise UsageError("there is no run to score")
+    # A name given in Python to a file or a `Run` is shown; random numbers are still drawn by the tag.
+    given = [run.name if isinstance(run, Named) and _is_whole(run.run) else "" for run in runs]
+    runs = [
+        run.run if name and isinstance(run, Named) else run for name, run in zip(given, runs, strict=True)
+    ]
     # The attention that unjudged documents get is computed beside measures of exposure, for a remark.
     shown = plan.measures
     hidden = unjudged_shares(part for m in shown for part in parts_of(m) if isinstance(part, ExposureMeasure))
@@ -367,7 +373,8 @@ def score(
         tag, source = one.pieces[0].tag, one.pieces[0].source
         file = os.fspath(runs[run]) if _is_path(runs[run]) else source
         info = run_info(collection.task, file) or RunInfo(file)
-        named.append((info.name or tag, source if file == "-" else file))
+        named.append((given[run] or info.name or tag, source if file == "-" else file))
+        tag = given[run] or tag
         statuses.append(info.status)
         remarks += _notes(tag, one.topics.keys(), collection)
         remarks += policy_remarks(tag, plan.policy, [piece.diagnosed for piece in one.pieces])
@@ -423,6 +430,11 @@ def _comparable(collection: Collection, plan: Plan, values: Floats, documents: I
         attainable[doubtful] |= defined_on_judged(collection, plan, doubtful.tolist())
     comparable: Bools = np.any(valued, axis=0) & (attainable | silent)
     return comparable
+
+
+def _is_whole(source: Any) -> bool:
+    """Whether it has a name of its own: a file or a `Run`."""
+    return _is_path(source) or isinstance(source, Run)
 
 
 def _is_path(source: Any) -> TypeGuard[str | os.PathLike[str]]:

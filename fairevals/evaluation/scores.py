@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from fairevals.errors import pluralize
 from fairevals.measures import Measure
 from fairevals.typing import Bools, Floats, Ints
 
@@ -110,6 +111,15 @@ class Scores:
         """For each measure, the largest number of topics on which it is undefined for a run."""
         count: Ints = np.isnan(self.values).sum(axis=2).max(axis=0)
         return count
+
+    def undefined_remarks(self) -> list[str]:
+        """A remark for each measure that is undefined on some topic for some run."""
+        topics = pluralize(len(self.topics), "topic")
+        return [
+            f"{measure} is undefined on up to {count} of {topics}: not in its mean"
+            for measure, count in zip(self.measures, self.undefined().tolist(), strict=True)
+            if count
+        ]
 
     def rows(self, per_topic: bool = False) -> list[tuple[str, str, str, float, float]]:
         """Rows (run, topic, measure, value, se): the means, with topic `all`, after the topics if wanted."""

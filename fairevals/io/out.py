@@ -10,7 +10,7 @@ import unicodedata
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from fairevals.errors import escape
+from fairevals.errors import UsageError, escape, unknown
 
 _NUMERIC = re.compile(r"[-–+.\d]")
 _LATEX = str.maketrans(
@@ -20,6 +20,7 @@ _LATEX = str.maketrans(
     | {"<": r"\textless{}", ">": r"\textgreater{}"}
 )
 
+STYLES = ("table", "csv", "tsv", "json", "latex", "html")
 DECIMALS = 4
 """Decimals of a value for people."""
 
@@ -85,6 +86,10 @@ def render(table: Table, style: str, places: int | None = None, *, spreadsheet: 
 
     With `spreadsheet`, texts in csv and tsv that a spreadsheet would take for a formula start with `'`.
     """
+    if style not in STYLES:
+        raise unknown("format", str(style), STYLES)
+    if places is not None and (not isinstance(places, int) or places < 0):
+        raise UsageError(f"places is {escape(repr(places))}; expected a whole number of at least 0, or None")
     if style == "json":
         rows = [dict(zip(table.columns, (_plain(c, places) for c in row), strict=True)) for row in table.rows]
         return json.dumps(rows, ensure_ascii=False, indent=1, allow_nan=False) + "\n"

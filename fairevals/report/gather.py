@@ -201,10 +201,8 @@ def gather(
 
 def _remarks(report: Report) -> Iterator[str]:
     scores, means = report.scores, report.board
-    for m, count in enumerate(scores.undefined().tolist()):
-        if count and report.comparisons is None:  # else the comparisons tell it
-            topics = pluralize(len(scores.topics), "topic")
-            yield f"{scores.measures[m]} is undefined on up to {count} of {topics}: these are not in its mean"
+    if report.comparisons is None:  # else the comparisons tell it
+        yield from scores.undefined_remarks()
     added = [str(measure) for measure in scores.measures[report.asked :]]
     if added:
         yield f"added, to show usefulness and fairness apart: {', '.join(added)}"

@@ -9,7 +9,7 @@ from typing import Any
 
 from matplotlib.axes import Axes
 
-from fairevals.errors import UsageError, unknown
+from fairevals.errors import UsageError, escape, unknown
 from fairevals.evaluation import Collection, Plan, Scores
 from fairevals.measures import parse_measure
 from fairevals.report import figures
@@ -49,6 +49,8 @@ class Plots:
         """The gain of a run over the baseline on each topic, the largest first."""
         if len(self.scores.runs) < 2:
             raise UsageError("there is one run: evaluate another to show gains over it")
+        if self.place(run) == self.place(baseline):
+            raise UsageError(f"the run and the baseline are both {self.scores.runs[self.place(run)]!r}")
         paired = pair(self.scores, self._measure(measure), self.place(run), self.place(baseline))
         with _drawing(ax, 9.0, 3.2) as axes:
             figures.draw_gains(axes, paired, *labels([paired.run, paired.baseline], 40))
@@ -105,6 +107,8 @@ class Plots:
 def _drawing(ax: Axes | None, width: float = 6.4, height: float = 4.4) -> Iterator[Axes]:
     """The caller's Axes as they are, or new ones in the style of the report."""
     if ax is not None:
+        if not isinstance(ax, Axes):
+            raise UsageError(f"ax is {escape(repr(ax))}; expected matplotlib Axes")
         yield ax
         return
     from matplotlib import pyplot

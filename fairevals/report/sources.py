@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from fairevals import __version__
+from fairevals.collection.inputs import Named
 from fairevals.io.dataset import is_dataset, open_dataset
 from fairevals.io.streams import reads_once
 from fairevals.io.task import Task
@@ -29,6 +30,7 @@ class FileInfo:
 
 def file_info(role: str, path: Any) -> FileInfo:
     """Size and hash of a file as it is on disk, compressed or not, or of a run that is a folder of parquet files."""
+    path = path.run if isinstance(path, Named) else path
     if not isinstance(path, (str, os.PathLike)):
         return FileInfo(role, "(not a file)", None, None)
     if reads_once(path):

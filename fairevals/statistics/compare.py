@@ -165,6 +165,8 @@ def compare(
     >>> row.run, round(row.difference, 3), round(row.p, 3), row.wins, row.verdict
     ('b', 0.175, 0.035, 4, 'better')
     """
+    if not isinstance(alpha, (int, float)) or not 0 < alpha < 1:
+        raise UsageError(f"alpha is {escape(repr(alpha))}; expected a number between 0 and 1")
     if test not in PROCEDURES:
         raise unknown("test", test, PROCEDURES)
     if test == "tukey" and correction not in (None, "none"):

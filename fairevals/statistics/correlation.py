@@ -31,13 +31,13 @@ class RankCorrelations:
     """For each measure, the number of topics common to all runs that have any value."""
 
     def frame(self) -> pd.DataFrame:
-        """One row for every two measures: measure, other, tau, low, high, and the topics that rank by the first."""
+        """One row for every two measures: measure, other, tau, low, high, and the topics by which both rank the runs."""
         import pandas as pd
 
         pairs = list(combinations(range(len(self.measures)), 2))
         names = [(self.measures[a], self.measures[b]) for a, b in pairs]
         rows = [
-            (*name, self.tau[at], self.low[at], self.high[at], self.topics[at[0]])
+            (*name, self.tau[at], self.low[at], self.high[at], min(self.topics[n] for n in at))
             for name, at in zip(names, pairs, strict=True)
         ]
         return pd.DataFrame(rows, columns=["measure", "other", "tau", "low", "high", "topics"])

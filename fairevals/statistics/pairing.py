@@ -139,9 +139,11 @@ class Paired:
 
 def position(scores: Scores, run: int | str) -> int:
     """The position of a run in the scores, by its position or its name."""
-    if isinstance(run, str) and run not in scores.runs:
-        raise unknown("run or file", run, scores.runs)
-    return scores.runs.index(run) if isinstance(run, str) else run
+    if isinstance(run, str) and run in scores.runs:
+        return scores.runs.index(run)
+    if isinstance(run, (int, np.integer)) and not isinstance(run, bool) and 0 <= run < len(scores.runs):
+        return int(run)
+    raise unknown("run or file", str(run), scores.runs)
 
 
 def abridged(names: Sequence[str], limit: int) -> str:
