@@ -268,7 +268,7 @@ file = "users.csv"
         [
             ("ZZ", "unknown topic groups 'ZZ'; expected one of TYPE, USER"),
             ({"X": ["X*"]}, "no judged topic is in the group 'X'; topics are such as 'M1'"),
-            (3, "cannot take a int; expected a name, a dict or a path"),
+            (3, "cannot take an int; expected a name, a dict or a path"),
         ],
     )
     def test_groups_that_are_none(self, grouped, groups, message):

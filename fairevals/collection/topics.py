@@ -8,7 +8,7 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
-from fairevals.errors import InputError, Place, UsageError, escape, unknown
+from fairevals.errors import InputError, Place, UsageError, escape, type_of, unknown
 from fairevals.io.streams import Source
 from fairevals.io.tables import table
 from fairevals.io.task import Task
@@ -35,7 +35,7 @@ def topic_groups(task: Task, groups: Any, topics: Sequence[str]) -> dict[str, li
     if isinstance(groups, (str, os.PathLike)):
         groups = _read(groups)
     if not isinstance(groups, Mapping):
-        raise UsageError(f"{name}: cannot take a {type(groups).__name__}; expected a name, a dict or a path")
+        raise UsageError(f"{name}: cannot take {type_of(groups)}; expected a name, a dict or a path")
     if set(groups) & set(topics):  # {topic: group}
         by_group: dict[str, list[str]] = {}
         for topic, group in groups.items():
