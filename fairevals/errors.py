@@ -85,6 +85,16 @@ def names(items: Iterable[str], most: int = 12) -> str:
     return ", ".join(map(escape, first[:most])) + (", …" if len(first) > most else "")
 
 
+def type_of(value: object) -> str:
+    """The type of a value with its article.
+
+    >>> type_of(3), type_of([])
+    ('an int', 'a list')
+    """
+    name = type(value).__name__
+    return f"{'an' if name[0] in 'aeiouAEIOU' else 'a'} {name}"
+
+
 def unknown(what: str, name: object, known: Iterable[str]) -> UsageError:
     """The error for a name that is not one of the known ones.
 

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 import fairevals as fe
 from fairevals import Attribute, FairevalsError, InputError, Qrels, Run, Task, UsageError, nDCG
 from fairevals.io.task import AttributeSpec, PolicySpec, RunInfo, read_task
+from fairevals.training.rows import Rows
 
 ROOT = Path(__file__).parents[1]
 RUN = {"q": {"a": 3.0, "b": 2.0, "c": 1.0}, "r": {"c": 2.0, "a": 1.0}}
@@ -87,7 +88,7 @@ def test_no_judgements_are_refused_at_every_door(number):
         (lambda: Run.from_dict({"q": {"a": "high"}}), "score 'high'"),
         (lambda: Qrels.from_dict({"q": {"a": "high"}}), "grade 'high'; expected a number"),
         (lambda: Run.from_frame(pd.DataFrame({"qid": ["q"]})), "columns topic"),
-        (lambda: Run.from_frame(3), "cannot take a int as a run; expected a path, a DataFrame"),
+        (lambda: Run.from_frame(3), "cannot take an int as a run; expected a path, a DataFrame"),
         (
             lambda: Run.from_frame(pd.DataFrame({"topic": ["q"], "doc": ["a"], "score": [1]}), order="best"),
             "order",
@@ -97,8 +98,18 @@ def test_no_judgements_are_refused_at_every_door(number):
             "unknown order 'best'; expected one of score, file",
         ),
         (lambda: Qrels.from_file(), "no qrels file to read"),
+        (lambda: Qrels.from_file(["q"]), r"\['q'\] is no path; expected the path of a file"),
+        (lambda: fe.read_run(None), "None is no path; expected the path of a file"),
+        (lambda: Task.from_file(5), "5 is no path; expected the path of a file"),
+        (lambda: Task().save(5), "5 is no path; expected the path of a file"),
+        (lambda: Run.from_file("x", depth="x"), "depth is 'x'; expected a whole number of at least 1"),
+        (lambda: Run.from_file("x", depth=0), "depth is 0; expected a whole number of at least 1"),
+        (lambda: fe.evaluate(RUN, QRELS, samples=10.0), "samples is 10.0; expected a whole number"),
         (lambda: fe.evaluate(RUN, QRELS, "nDCG", policy=3), "unknown policy 3; expected one of ranking"),
-        (lambda: fe.evaluate(RUN, QRELS, "nDCG", samples="many"), "samples is 'many'; expected at least 2"),
+        (
+            lambda: fe.evaluate(RUN, QRELS, "nDCG", samples="many"),
+            "samples is 'many'; expected a whole number of at least 2",
+        ),
         (lambda: fe.evaluate(RUN, QRELS, "nDCG", seed=1.5), "seed is 1.5; expected a whole number"),
         (
             lambda: fe.evaluate(RUN, QRELS, "nDCG", temperature="hot"),
@@ -109,6 +120,14 @@ def test_no_judgements_are_refused_at_every_door(number):
 def test_wrong_data(call, message):
     with pytest.raises(FairevalsError, match=message):
         call()
+
+
+def test_runs_and_qrels_are_keys_and_compared_as_objects():
+    """Comparing their arrays would raise an error about truth values."""
+    run, qrels = Run.from_dict(RUN), Qrels.from_dict(QRELS)
+    assert {run: 1, qrels: 2} == {run: 1, qrels: 2}
+    assert run != Run.from_dict(RUN)
+    assert qrels != Qrels.from_dict(QRELS)
 
 
 # Attributes
@@ -138,6 +157,8 @@ def test_a_missing_group_is_unknown():
     known = {"a": "f", "b": "m"}
     for form in (
         {**known, "c": None},
+        {**known, "c": math.nan},
+        {**known, "c": pd.NA},
         pd.Series({**known, "c": None}),
         pd.Series({**known, "c": np.nan}, dtype="category"),
     ):
@@ -146,6 +167,22 @@ def test_a_missing_group_is_unknown():
         assert awrf(form) == awrf(known)
     frame = pd.DataFrame({"doc": ["a", "b", "c"], "group": ["f", "m", None]})
     assert awrf(frame) == awrf(known)
+
+
+def test_numbers_as_groups():
+    """A missing label makes whole numbers real; the estimators name the groups alike."""
+    attribute = Attribute.of(
+        "S", pd.Series([1, 2, np.nan], index=["a", "b", "c"]), target={1.0: 0.5, 2.0: 0.5}
+    )
+    assert attribute.spec.groups == ("1", "2")
+    assert Rows.of([[0.0]] * 3, groups=[1.0, 2.0, 1.0]).data.groups == ("1", "2")
+    assert Attribute.of("S", {"a": 1234567.0, "b": 1234568.0}).spec.groups == ("1234567", "1234568")
+
+
+def test_attributes_and_policies_print_on_one_line():
+    assert repr(Attribute.of("S", SEX)) == "<Attribute 'S': nominal, 2 groups, 3 documents>"
+    policy = fe.PlackettLuce([[1.0, 2.0, 3.0]] * 2, temperature=0.5)
+    assert repr(policy) == "<PlackettLuce: 2 topics × 3 documents, temperature 0.5>"
 
 
 def test_the_order_of_groups():
@@ -199,11 +236,23 @@ def test_a_target_by_group(tmp_path):
         ({"weight": "heavy"}, "attribute S: weight='heavy'; expected a number"),
         ({"kind": "interval"}, "attribute S: kind='interval'; expected one of nominal, ordinal"),
         ({"kind": "ordinal"}, "ordinal groups need groups="),
+        ({"memberships": {"a": ["x", "y"]}}, r"the group \['x', 'y'\]; expected its name, or {group: share}"),
+        ({"memberships": {"a": np.array(["x"])}}, r"the group array\(\['x'\].*; expected its name"),
+        ({"memberships": {"a": pd.Series(["x"])}}, "the group .*; expected its name"),
+        ({"groups": 5}, "attribute S: groups=5; expected a list of names"),
+        ({"topics": [1]}, r"attribute S: topics=\[1\]; expected a list of names or globs"),
+        (
+            {"target": "equal"},
+            "target 'equal': there is no such file; expected 'uniform', 'relevant', shares",
+        ),
+        ({"name": None}, "the name of an attribute is None; expected a text"),
+        ({"name": 5}, "the name of an attribute is 5; expected a text"),
+        ({"name": ""}, "the name of an attribute is ''; expected a text"),
     ],
 )
 def test_wrong_attributes(options, message):
     with pytest.raises(FairevalsError, match=message):
-        awrf(Attribute.of("S", **{"memberships": SEX, **options}))
+        awrf(Attribute.of(**{"name": "S", "memberships": SEX, **options}))
 
 
 # Tasks
@@ -282,6 +331,30 @@ def test_paths_follow_the_file(tmp_path, monkeypatch):
     assert '"a.csv"' in Path("deep/task.toml").read_text()
 
 
+def test_a_task_in_another_folder_is_read_back_equal(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("sub").mkdir()
+    for task in (Task(qrels=["t.qrels", "a/../b"]), Task(max_grade=0.5), Task(max_grade=1e20)):
+        task.save("sub/task.toml")
+        assert read_task("sub/task.toml") == task
+
+
+def test_behind_a_link_a_parent_folder_is_not_that_of_the_link(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("far/deep").mkdir(parents=True)
+    Path("link").symlink_to("far/deep")
+    Path("far/deep/task.toml").write_text('qrels = "../t.qrels"\n')
+    assert read_task("link/task.toml").qrels[0].resolve() == tmp_path / "far" / "t.qrels"
+
+
+def test_one_glob_of_topics_is_a_list_of_one(tmp_path):
+    task = Task(topic_groups={"T": {"M": "M*", "R": ["R*"]}})
+    assert task.topic_groups == {"T": {"M": ("M*",), "R": ("R*",)}}
+    task.save(tmp_path / "task.toml")
+    assert read_task(tmp_path / "task.toml") == task
+    assert Task(topic_groups={"T": {"file": "t.csv"}}).topic_groups == {"T": {"file": Path("t.csv")}}
+
+
 def test_the_sample_task_survives(tmp_path):
     task = read_task(ROOT / "qrels" / "task.toml")
     task.save(tmp_path / "task.toml")
@@ -317,6 +390,10 @@ def test_any_text_and_number_survives(tmp_path_factory, name, attribute, groups,
         ({"measures": 3}, "Task: measures = 3; expected a list of texts"),
         ({"measures": ["RR", None]}, "Task: measures = .*; expected a list of texts"),
         ({"labels": ["RR"]}, r"Task: labels = \['RR'\]; expected a label for each measure"),
+        (
+            {"labels": {"RR": "first"}},
+            "Task: labels.RR = 'first'; expected labels of nDCG@10, ERR@20, iRBU@20",
+        ),
         ({"qrels": 3}, "Task: qrels = 3; expected the name of a file"),
         ({"runs": 3}, "Task: runs = 3; expected the name of a file"),
         ({"runs": "none.csv"}, "none.csv: cannot be read"),

@@ -351,7 +351,7 @@ def pack(suffix: str, data: bytes) -> bytes:
         ("cutoff = " + "9" * 5000, "not TOML"),
         ("cutoff = " + "9" * 400, "cutoff = 9999"),
         ("max_documents = 9223372036854775808", "at most 1e+15"),
-        ("max_grade = 1" + "0" * 400, "at most 1e+15"),
+        ("max_grade = 1" + "0" * 400, "at most 1.8e+308"),
         ("max_grade = nan", "max_grade = nan"),
         ("utility_weight = inf", "utility_weight = inf"),
         ("[policy]\ntemperature = 1" + "0" * 400, "at most 1e+15"),

@@ -192,7 +192,7 @@ def test_objects_of_other_libraries_in_evaluate():
         fairevals.evaluate([iter(RUN), frame], qrels, names, jobs=2).frame().value.tolist()
         == several.value.tolist()
     )
-    with pytest.raises(UsageError, match="cannot take a int as qrels"):
+    with pytest.raises(UsageError, match="cannot take an int as qrels"):
         fairevals.evaluate(frame, 3, names).frame()
     with pytest.raises(UsageError, match=r"cannot take a list as a run.*query_id, doc_id and score"):
         fairevals.evaluate([[("q", "d", 1.0)]], qrels, names).frame()

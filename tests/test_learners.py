@@ -437,7 +437,7 @@ X2, Y2 = [[0.0, 1.0], [1.0, 0.0], [2.0, 2.0]], [0, 1, 2]
         ({"groups": [[1, 0], [2, -1], [0, 1]]}, r"groups\[1\] is \[2.0, -1.0\]; expected numbers of at least 0"),
         ({"groups": [[1, 0], [np.nan, 1], [0, 1]]}, r"groups\[1, 0\] is NaN"),
         ({"groups": [["a", "b"]] * 3}, r"groups\[0, 0\] is 'a'; expected a number"),
-        ({"valid": 5}, r"valid is a int; expected a tuple \(X, y\[, qid\[, groups\]\]\)"),
+        ({"valid": 5}, r"valid is an int; expected a tuple \(X, y\[, qid\[, groups\]\]\)"),
         ({"valid": (X2,)}, "valid is a tuple; expected a tuple"),
         ({"valid": (X2, [0, 1])}, r"valid: y has shape \(2,\)"),
         ({"valid": ([[1.0]], [1])}, "valid: X has 1 features, but Ridge is expecting 2"),

@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 import fairevals as fe
 from fairevals import AWRF, ERR, GF, GFR, M1, P, UsageError, nDCG
 from fairevals.collection.collection import load_collection
+from fairevals.errors import InputWarning
 from fairevals.evaluation import Plan
 from fairevals.io.letor import read_letor
 from fairevals.measures import INDEX, Measure, measure_class, parse_measure, parse_measures
@@ -155,6 +156,13 @@ def test_measures_of_ir_measures_have_the_values_of_ir_measures():
         parse_measure(mine)
 
 
+def test_help_shows_the_parameters():
+    for cls in NAMES.values():
+        shown = inspect.signature(cls).parameters
+        assert {"cutoff"} | {f.name for f in cls.parameters()} == set(shown)
+    assert inspect.signature(nDCG).parameters["cutoff"].default is None
+
+
 # On arrays
 
 
@@ -239,7 +247,10 @@ def test_worked_examples_on_arrays():
         (lambda: GF(attr="S")([1]), r"GF\(attr='S'\) needs groups="),
         (lambda: GF(attr="S")([1], groups=["a", "b"]), r"groups is \['a', 'b'\]; expected the shape \(1,\)"),
         (lambda: GF(attr="S")([1, 1], groups=[["a"], ["a", "b"]]), "groups is .*; expected the shape"),
-        (lambda: GF(attr="S")([1], groups=["a"], kind="ordinal"), "ordinal groups need groups"),
+        (
+            lambda: GF(attr="S")([1], groups=["a"], kind="ordinal"),
+            "ordinal groups without an order; expected target=",
+        ),
         (
             lambda: GF(attr="S")([1], groups=["a"], target={"b": 1.0}),
             "a target for b; expected a share for a",
@@ -250,11 +261,52 @@ def test_worked_examples_on_arrays():
             "shares in 2 groups, and target has 1",
         ),
         (lambda: P()([1]), "P needs a cutoff"),
+        (lambda: (ERR @ 10)([2, 0], max_grade="x"), "max_grade is 'x'; expected a number"),
+        (lambda: nDCG(1, 2, 3, 4), r"nDCG of \(1, 2, 3, 4\): too many positional arguments; expected \(dcg"),
     ],
 )
 def test_wrong_arrays(call, message):
     with pytest.raises(fe.FairevalsError, match=message):
         call()
+
+
+def test_a_frame_of_shares_names_the_groups():
+    """The order of the target's groups does not decide which column is whose."""
+    frame, target = pd.DataFrame({"x": [1, 0.0], "y": [0, 1.0]}), {"y": 0.1, "x": 0.9}
+    measure = AWRF(attr="A")
+    labels = measure([1, 0], groups=["x", "y"], target=target)
+    assert measure([1, 0], groups=frame, target=target) == labels == pytest.approx(0.9152, abs=5e-5)
+    assert measure([1, 0], groups=frame, target=pd.Series(target)) == labels
+    assert measure([1, 0], groups=frame, target=[0.9, 0.1]) == labels
+    parity = fe.DP(attr="A", protected="x")
+    assert parity([1, 0], groups=frame) == parity([1, 0], groups=["x", "y"])
+    with pytest.raises(fe.FairevalsError, match="a target for x, z; expected a share for x, y"):
+        measure([1, 0], groups=frame, target={"x": 0.5, "z": 0.5})
+
+
+def test_an_ordered_categorical_is_ordinal_on_arrays_too():
+    labels = pd.Categorical(["lo", "hi", "lo"], categories=["lo", "mid", "hi"], ordered=True)
+    series = pd.Series(labels, index=["r0", "r1", "r2"])
+    run = {"q": {"r0": 3.0, "r1": 2.0, "r2": 1.0}}
+    attribute = fe.Attribute.of("A", series, unmapped="skip")
+    result = fe.evaluate(run, {"q": {"r0": 2, "r1": 0, "r2": 1}}, GF(attr="A"), groups={"A": attribute})
+    value = GF(attr="A")([2, 0, 1], groups=labels)
+    assert value == result.frame().value[0] == GF(attr="A")([2, 0, 1], groups=labels, kind="ordinal")
+    assert value != GF(attr="A")([2, 0, 1], groups=labels, kind="nominal")
+
+
+def test_shares_that_do_not_sum_to_1_are_normalised_with_a_warning():
+    measure = AWRF(attr="A")
+    with pytest.warns(
+        InputWarning, match="the memberships of 1 document do not sum to 1 and were normalised"
+    ):
+        value = measure([1, 0], groups=[[2, 6], [0, 1]])
+    assert value == measure([1, 0], groups=[[0.25, 0.75], [0, 1]])
+
+
+def test_whole_numbers_name_the_same_group_with_and_without_a_decimal_point():
+    parity = fe.DP(attr="A", protected="1")
+    assert parity([1, 0, 1], groups=np.array([1, 2, np.nan])) == parity([1, 0, 1], groups=[1, 2, None])
 
 
 # Conventions

@@ -13,13 +13,14 @@ import numpy as np
 
 from fairevals.collection.inputs import is_frame, rename_columns
 from fairevals.collection.qrels import Qrels
-from fairevals.errors import InputError, Place, UsageError, escape, names
+from fairevals.errors import InputError, Place, UsageError, escape, names, pluralize
 from fairevals.ids import Ids
 from fairevals.io.memberships import (
     MembershipColumns,
     Row,
     checked_target,
     collect,
+    group_name,
     group_names,
     read_memberships,
     read_target_file,
@@ -100,6 +101,8 @@ class Attribute:
         >>> Attribute.of("SEX", {"a": "m"}, target={"m": 0.7, "f": 0.3}).spec.groups
         ('m', 'f')
         """
+        if not isinstance(name, str) or not name:
+            raise UsageError(f"the name of an attribute is {escape(repr(name))}; expected a text")
         header: list[str] = []
         rows: list[Row] = []
         path = None
@@ -124,15 +127,20 @@ class Attribute:
             # A target that lacks a group is reported when it is used.
             groups = list(shares) if by_group and set(used) <= set(shares) else used
         for key, value, fits, expected in (
-            ("groups", groups, not isinstance(groups, str), "a list of names"),
-            ("topics", topics, not isinstance(topics, str), "a list of names or globs, such as ['R*']"),
+            ("groups", groups, _is_list(groups), "a list of names"),
+            (
+                "topics",
+                topics,
+                _is_list(topics) and all(isinstance(topic, str) for topic in topics),
+                "a list of names or globs, such as ['R*']",
+            ),
             ("weight", weight, isinstance(weight, (int, float)), "a number of at least 0"),
         ):
             if not fits:
                 raise _wrong(name, key, value, expected)
         spec = AttributeSpec(
             name=name,
-            groups=tuple(map(str, groups)),
+            groups=tuple(map(group_name, groups)),
             kind=kind,
             memberships=path,
             target=shares,
@@ -145,6 +153,10 @@ class Attribute:
         for key, value, expected in spec.problems():
             raise _wrong(name, key, value, expected)
         return cls(spec, collect(name, header, rows, spec.groups) if path is None else read_memberships(spec))
+
+    def __repr__(self) -> str:
+        counts = pluralize(len(self.spec.groups), "group"), pluralize(len(self.columns.docs), "document")
+        return f"<Attribute {self.spec.name!r}: {self.spec.kind}, {', '.join(counts)}>"
 
     def bound(self, qrels: Qrels) -> Attribute:
         """The same for the topics of the qrels, with their targets."""
@@ -211,6 +223,9 @@ class Attribute:
                 rows[code] = known[topic] if topic in known else known["*"]
             return rows
         if isinstance(target, (str, os.PathLike)):
+            if not Path(target).exists():
+                found = f"target {escape(os.fspath(target), 300)!r}: there is no such file"
+                raise InputError(place, found, "'uniform', 'relevant', shares of the groups, or a file")
             return np.broadcast_to(np.array(read_target_file(target, spec.groups)), shape)
         return np.broadcast_to(np.array(checked_target(target, spec.groups, spec.place)), shape)
 
@@ -238,10 +253,21 @@ class Attribute:
         return mean
 
 
+def _is_list(value: Any) -> bool:
+    return isinstance(value, Iterable) and not isinstance(value, str)
+
+
+def _is_missing(value: Any) -> bool:
+    """Whether it is None, NaN or pandas' NA; an array is not."""
+    import pandas as pd
+
+    return bool(pd.api.types.is_scalar(value) and pd.isna(value))
+
+
 def _table_of(memberships: Any, name: str) -> Any:
-    """Memberships from Python as a dict or a table, without the documents whose group is missing (None or NaN)."""
+    """Memberships from Python as a dict or a table, without the documents whose group is missing."""
     if isinstance(memberships, Mapping):
-        return {doc: group for doc, group in memberships.items() if group is not None and group == group}
+        return {doc: group for doc, group in memberships.items() if not _is_missing(group)}
     if is_frame(memberships):
         table = rename_columns(memberships, ("topic", "doc"))
         return table.dropna(subset=["group"]) if "group" in table.columns else table
@@ -262,7 +288,7 @@ def _target_of(target: Any, name: str) -> Any:
         if not isinstance(target, Mapping):
             return tuple(map(float, target))
         return {
-            str(key): tuple(map(float, row)) if isinstance(row, Iterable) else float(row)
+            group_name(key): tuple(map(float, row)) if isinstance(row, Iterable) else float(row)
             for key, row in target.items()
         }
     except (TypeError, ValueError):

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from fairevals.collection.qrels import Qrels, read_qrels
 from fairevals.collection.run import Run
-from fairevals.errors import UsageError, escape
+from fairevals.errors import UsageError, escape, type_of
 from fairevals.io.dataset import Part, read_part
 from fairevals.io.qrels import qrels_from_frame
 from fairevals.io.runs import BY_SCORE, RunOptions, read_run_columns, run_from_frame
@@ -161,7 +161,7 @@ def frame_of(source: Any, value: str, what: str, theirs: str) -> pd.DataFrame:
     frame = _tabled(source, value)
     if not is_frame(frame):
         raise UsageError(
-            f"cannot take a {type(frame).__name__} as {what}; expected a path, a DataFrame, a dict of dicts, "
+            f"cannot take {type_of(frame)} as {what}; expected a path, a DataFrame, a dict of dicts, "
             f"or items with query_id, doc_id and {theirs}"
         )
     return rename_columns(frame)

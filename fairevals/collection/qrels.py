@@ -37,7 +37,7 @@ def in_order(topics: Iterable[str]) -> list[str]:
     return sorted(topics, key=key)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Qrels:
     """The grades of a task's judged documents; rows are sorted by topic."""
 

@@ -39,7 +39,7 @@ def ranking_order(lists: Ints, docs: Ids, scores: Floats) -> Ints:
     return order
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Run:
     """Rankings, one per topic, or several (samples). Rows are sorted by list and rank.
 

@@ -9,19 +9,19 @@ from __future__ import annotations
 import math
 import os
 import warnings
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence, Sized
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fairevals.errors import InputError, InputWarning, Place, escape, names, pluralize
+from fairevals.errors import InputError, InputWarning, Place, UsageError, escape, names, pluralize
 from fairevals.ids import Ids, Index, numbered
 from fairevals.io.decimals import number_of
 from fairevals.io.lines import Column, LineFormat
 from fairevals.io.streams import Source
-from fairevals.io.tables import has_header, id_text, id_texts, table, text_lines, texts
+from fairevals.io.tables import has_header, id_text, id_texts, table, text_lines
 from fairevals.io.task import AttributeSpec
 from fairevals.typing import Floats, Ints
 
@@ -220,6 +220,21 @@ def collect(
     return _normalised(columns, lambda row: Place(name, first_line[row]), warn=warn)
 
 
+def group_name(label: Any) -> str:
+    """The name of a group that is given as a label: a whole number is written without a decimal point.
+
+    A column of whole numbers becomes one of real numbers if one of them is missing, and its groups stay the same.
+
+    >>> group_name(1.0), group_name(1), group_name(np.float32(0.1)), group_name("m")
+    ('1', '1', '0.1', 'm')
+    """
+    if isinstance(label, Sized) and not isinstance(label, str):
+        raise UsageError(f"the group {escape(repr(label))}; expected its name, or {{group: share}}")
+    if isinstance(label, (float, np.floating)):
+        return np.format_float_positional(label, trim="-")
+    return str(label)
+
+
 def rows_of(given: pd.DataFrame | Mapping[str, Any], name: str) -> tuple[list[str], list[Row]]:
     """The header and the rows of memberships from Python, for `collect`.
 
@@ -231,7 +246,7 @@ def rows_of(given: pd.DataFrame | Mapping[str, Any], name: str) -> tuple[list[st
     """
     if isinstance(given, Mapping):
         return ["doc", "group", "weight"], [
-            (number, (id_text(doc, "doc", Place(name, number)), str(group), _weight(weight)))
+            (number, (id_text(doc, "doc", Place(name, number)), group_name(group), _weight(weight)))
             for number, (doc, groups) in enumerate(given.items(), 1)
             for group, weight in (groups.items() if isinstance(groups, Mapping) else [(groups, 1.0)])
         ]
@@ -242,7 +257,7 @@ def rows_of(given: pd.DataFrame | Mapping[str, Any], name: str) -> tuple[list[st
         if column == "weight":
             return map(_weight, given[column].tolist())
         if column == "group":
-            return texts(given[column])
+            return map(group_name, given[column].tolist())
         return id_texts(given[column], column, name, range(1, len(given) + 1))
 
     return list(given.columns), list(enumerate(zip(*map(cells, given.columns), strict=True), 1))

@@ -6,12 +6,13 @@ import os
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
+from numbers import Integral
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fairevals.errors import InputError, Place, escape, unknown
+from fairevals.errors import InputError, Place, UsageError, escape, unknown
 from fairevals.ids import Ids, keys, numbered
 from fairevals.io.check import Rules, raise_first, run_format
 from fairevals.io.decimals import parse_decimals
@@ -42,6 +43,10 @@ class RunOptions:
     def __post_init__(self) -> None:
         if self.order not in ORDERS:
             raise unknown("order", self.order, ORDERS)
+        depth: Any = self.depth
+        whole = isinstance(depth, Integral) and not isinstance(depth, bool)
+        if depth is not None and not (whole and depth > 0):
+            raise UsageError(f"depth is {escape(repr(depth))}; expected a whole number of at least 1")
 
 
 BY_SCORE = RunOptions()

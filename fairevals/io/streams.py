@@ -158,6 +158,13 @@ def reading(name: str, broken: str = "cannot be read", limit: int = 60) -> Itera
         raise InputError(Place(name), f"{broken} ({reason})") from None
 
 
+def checked_path(what: Any) -> str | os.PathLike[str]:
+    """The same, if it is a path."""
+    if not isinstance(what, (str, os.PathLike)):
+        raise UsageError(f"{escape(repr(what))} is no path; expected the path of a file")
+    return what
+
+
 class Source:
     """A file that can be read several times: given by path, `-` for standard input, or as bytes.
 
@@ -177,7 +184,7 @@ class Source:
         """A source for a path, `-`, or bytes (which need a name for messages)."""
         if isinstance(what, bytes):
             return cls(name or "<bytes>", what)
-        path = os.fspath(what)
+        path = os.fspath(checked_path(what))
         source = cls(name or ("<stdin>" if path == "-" else path), None)
         if reads_once(path):
             # Finding the format and the line of an error both need a second look.

@@ -15,8 +15,8 @@ from numbers import Integral, Real
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, TypeGuard
 
-from fairevals.errors import FairevalsError, InputError, Place, UsageError, escape, names, unknown
-from fairevals.io.streams import Source, written_bytes
+from fairevals.errors import FairevalsError, InputError, Place, UsageError, escape, names, type_of, unknown
+from fairevals.io.streams import Source, checked_path, written_bytes
 from fairevals.io.tables import table
 
 KINDS = ("nominal", "ordinal")
@@ -88,7 +88,9 @@ class PolicySpec:
         if self.kind not in POLICIES:
             raise unknown("policy", self.kind, POLICIES)
         if not _is_number(self.samples, Integral) or self.samples < 2:
-            raise UsageError(f"samples is {self.samples!r}; expected at least 2, for a standard error")
+            raise UsageError(
+                f"samples is {self.samples!r}; expected a whole number of at least 2, for a standard error"
+            )
         if not _is_number(self.temperature) or not 0 < self.temperature < float("inf"):
             raise UsageError(f"temperature is {self.temperature!r}; expected a number above 0")
         if not _is_number(self.seed, Integral) or self.seed < 0:
@@ -172,13 +174,13 @@ class Task:
         checker = _Checker()
         if isinstance(self.runs, (str, os.PathLike)):
             object.__setattr__(self, "runs_table", Path(self.runs))
-        # Of the qrels at hand, the largest grade may be any number.
-        top = sys.float_info.max
-        grade = _check("a number above 0", lambda v: _is_number(v) and 0 < v < math.inf and int(v) <= top)
-        checks = {**checker.checks(), "max_grade": _optional(grade), "labels": _labels}
+        checks = {**checker.checks(), "labels": _labels}
         values = checker.section({name: getattr(self, name) for name in checks}, (), checks)
         values["labels"] |= {measure: label for measure, label in values["measures"] if label}
         values["measures"] = tuple(measure for measure, _ in values["measures"])
+        for measure in values["labels"].keys() - values["measures"]:
+            expected = f"labels of {names(values['measures'])}"
+            raise checker.wrong(("labels", measure), values["labels"][measure], expected)
         for name, value in values.items():
             object.__setattr__(self, name, value)
 
@@ -192,11 +194,11 @@ class Task:
 
         Values at their default are left out. `Task.from_file` reads back an equal task.
         """
-        return _Writer(Path(folder)).task(self)
+        return _Writer(Path(checked_path(folder))).task(self)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write a task file."""
-        content = self.to_toml(Path(path).parent).encode()
+        content = self.to_toml(Path(checked_path(path)).parent).encode()
         with written_bytes(Path(path)) as file:
             file.write(content)
 
@@ -297,6 +299,10 @@ _numbers = _check(
     ),
     lambda value: tuple(map(float, value)),
 )
+_grade = _check(
+    f"a number above 0 and at most {sys.float_info.max:.2g}",  # as grades in qrels may be
+    lambda value: _is_number(value) and 0 < value < math.inf and int(value) <= sys.float_info.max,
+)
 _labels = _check(
     "a label for each measure, such as {'ERR@20': 'ERR'}",
     lambda value: isinstance(value, Mapping) and all(isinstance(item, str) for item in value.values()),
@@ -345,6 +351,8 @@ class _Checker:
     """Checks the values of a task from Python; errors name the key."""
 
     folder = Path()
+    single_globs = True
+    """Whether a text is a list of one glob."""
 
     def error(self, keys: tuple[str, ...], found: str, expected: str) -> FairevalsError:
         """The error for a key."""
@@ -355,7 +363,7 @@ class _Checker:
         try:
             shown = repr(value)
         except (RecursionError, ValueError):  # deeply nested tables; a whole number of thousands of digits
-            shown = f"a {type(value).__name__}"
+            shown = type_of(value)
         return self.error(keys, f"{'.'.join(map(escape, keys))} = {escape(shown)}", expected)
 
     def section(self, parent: Any, at: tuple[str, ...], checks: Mapping[str, Check]) -> dict[str, Any]:
@@ -381,7 +389,7 @@ class _Checker:
             "name": _text,
             "qrels": self.paths,
             "runs": self.runs,
-            "max_grade": _number(1),
+            "max_grade": _optional(_grade),
             "order": _choice(ORDERS),
             "cutoff": _optional(_number(1, whole=True)),
             "measures": lambda value: _labelled(_named_measures(value)),
@@ -398,7 +406,10 @@ class _Checker:
     def path(self, value: Any) -> Path:
         if not _is_name(value):
             raise ValueError("the name of a file")
-        return self.folder / value
+        path = self.folder / value
+        plain = Path(os.path.normpath(path))
+        # Behind a link to a folder, `..` is not the folder of the link.
+        return plain if os.path.realpath(plain) == os.path.realpath(path) else path
 
     def paths(self, value: Any) -> tuple[Path, ...]:
         return tuple(map(self.path, value)) if isinstance(value, (list, tuple)) else (self.path(value),)
@@ -409,14 +420,16 @@ class _Checker:
         return read_runs_table(self.path(value))
 
     def topic_groups(self, given: Any) -> dict[str, Any]:
-        def globs(value: Any) -> Any:
+        def globs(key: str, value: Any) -> Any:
+            if isinstance(value, str) and key != "file" and self.single_globs:
+                return (value,)
             return self.path(value) if isinstance(value, (str, os.PathLike)) else _texts(value)
 
         def groups(name: str, value: Any) -> dict[str, Any]:
             at = ("topic_groups", name)
             if not isinstance(value, Mapping) or not value:
                 raise self.wrong(at, value, f'a table, [{".".join(at)}], with globs such as R = ["R*"]')
-            checked = self.section(value, at, dict.fromkeys(value, globs))
+            checked = self.section(value, at, {key: partial(globs, key) for key in value})
             files = [key for key, item in checked.items() if isinstance(item, Path)]
             if files and (len(checked) > 1 or files != ["file"]):
                 raise self.wrong((*at, files[0]), value[files[0]], 'a list of globs, or only file = "…"')
@@ -483,6 +496,8 @@ class _Checker:
 
 class _Reader(_Checker):
     """Checks the values of a parsed file, where a list is a list and a table is a table; errors have file and line."""
+
+    single_globs = False
 
     def __init__(self, name: str, text: str) -> None:
         self.name, self.text, self.folder = name, text, Path(name).parent

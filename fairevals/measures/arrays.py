@@ -1,5 +1,6 @@
 """A measure of arrays: rankings given by the grades and groups of their documents, without runs and qrels."""
 
+import warnings
 from collections import Counter
 from collections.abc import Mapping, Sequence, Sized
 from typing import Any
@@ -11,8 +12,9 @@ from fairevals.collection.collection import Collection
 from fairevals.collection.groups import Attribute
 from fairevals.collection.qrels import Qrels
 from fairevals.collection.run import Run
-from fairevals.errors import UsageError, escape
+from fairevals.errors import InputWarning, UsageError, escape, pluralize
 from fairevals.ids import Ids
+from fairevals.io.memberships import ROW_TOLERANCE
 from fairevals.io.task import Task
 from fairevals.measures.base import CompositeMeasure, ExposureMeasure, Measure, RankingMeasure
 from fairevals.policy.policies import OneRanking
@@ -20,7 +22,13 @@ from fairevals.typing import Floats
 
 
 def value_of_arrays(
-    measure: Measure, grades: Any, ideal: Any, max_grade: float | None, groups: Any, target: Any, kind: str
+    measure: Measure,
+    grades: Any,
+    ideal: Any,
+    max_grade: Any,
+    groups: Any,
+    target: Any,
+    kind: str | None,
 ) -> Any:
     """See `Measure.__call__`."""
     ranked = _numbers(grades, "grades")
@@ -29,6 +37,10 @@ def value_of_arrays(
         raise UsageError(f"grades has the shape {ranked.shape}; expected {expected}")
     rows = np.atleast_2d(ranked)
     qrels = _qrels(rows, rows if ideal is None else _all_judged(ideal, len(rows)), given=ideal is not None)
+    if max_grade is not None and (
+        isinstance(max_grade, bool) or not isinstance(max_grade, (int, float, np.number))
+    ):
+        raise UsageError(f"max_grade is {escape(repr(max_grade))}; expected a number")
     if max_grade is not None and not max_grade >= qrels.max_grade:
         raise UsageError(f"max_grade is {max_grade}, but there is a grade of {qrels.max_grade:g}")
     attributes = {}
@@ -105,12 +117,16 @@ def _run(ranked: Floats) -> Run:
     return Run("grades", "grades", lists, np.arange(topics + 1) * length, docs, scores, ranked.size, "file")
 
 
-def _attribute(name: str, ranked: Floats, given: Any, target: Any, kind: str) -> Attribute:
+def _attribute(name: str, ranked: Floats, given: Any, target: Any, kind: str | None) -> Attribute:
     """The attribute of the ranked documents; those that are not ranked have no membership."""
     import pandas as pd
 
-    categories = getattr(getattr(given, "dtype", None), "categories", None)  # of a pandas Categorical
-    groups = None if categories is None else [str(group) for group in categories]
+    dtype: Any = getattr(given, "dtype", None)
+    groups = getattr(dtype, "categories", None)  # of a pandas Categorical
+    if kind is None and getattr(dtype, "ordered", False):
+        kind = "ordinal"
+    if hasattr(target, "to_dict"):  # a Series
+        target = target.to_dict()
     try:
         cells = np.asarray(given, dtype=object)
     except ValueError:  # rows of different lengths
@@ -120,13 +136,24 @@ def _attribute(name: str, ranked: Floats, given: Any, target: Any, kind: str) ->
     if cells.shape == ranked.shape and not nested:
         cells = np.atleast_2d(cells)
         at = np.nonzero(~pd.isna(cells))
-        columns = {"group": cells[at].astype(str)}
+        columns = {"group": cells[at]}
+        if kind == "ordinal" and groups is None and not isinstance(target, Mapping):
+            expected = "expected target={group: share} in their order, a Categorical, or shares in each group"
+            raise UsageError(f"attribute {escape(name)}: ordinal groups without an order; {expected}")
     elif cells.shape[:-1] == ranked.shape:
         shares = _numbers(given, "groups").reshape(-1, *cells.shape[-2:])
         *at, group = np.nonzero(shares)
-        groups = list(target if isinstance(target, Mapping) else map(str, range(cells.shape[-1])))
+        named = target if isinstance(target, Mapping) else range(cells.shape[-1])
+        groups = list(getattr(given, "columns", named))
         if len(groups) != cells.shape[-1]:
             raise UsageError(f"groups has shares in {cells.shape[-1]} groups, and target has {len(groups)}")
+        sums = shares.sum(axis=-1)
+        off = int(np.count_nonzero((np.abs(sums - 1) > ROW_TOLERANCE) & (sums != 0)))
+        if off:
+            message = (
+                f"groups: the memberships of {pluralize(off, 'document')} do not sum to 1 and were normalised"
+            )
+            warnings.warn(InputWarning(message), stacklevel=4)
         columns = {"group": np.array(groups, dtype=object)[group], "weight": shares[*at, group]}
     else:
         expected = f"{ranked.shape}, one group for each grade, or {(*ranked.shape, 'groups')} of shares"

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ast
 import dataclasses
+import inspect
 import re
 from abc import ABCMeta, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
@@ -100,6 +101,12 @@ class MeasureType(ABCMeta):
         name = getattr(cls, "name", None)
         return name if isinstance(name, str) else super().__repr__()
 
+    @property
+    def __signature__(cls) -> inspect.Signature:
+        """That of the class, which `__call__` below would hide from help and completion."""
+        signature = inspect.signature(cls.__init__)  # type: ignore[misc]
+        return signature.replace(parameters=list(signature.parameters.values())[1:], return_annotation=cls)
+
     if not TYPE_CHECKING:  # type checkers know the parameters of each measure
 
         def __call__(cls, *args: Any, **params: Any) -> Any:
@@ -108,7 +115,21 @@ class MeasureType(ABCMeta):
                 known = sorted(f.name for f in cls.parameters())
                 takes = f"it takes {', '.join(known)}" if known else "it takes none"
                 raise UsageError(f"{cls!r} has no parameter {escape(key)!r} ({takes})")
-            return super().__call__(*args, **params)
+            try:
+                return super().__call__(*args, **params)
+            except TypeError:
+                _check_arguments(cls, args, params)
+                raise
+
+
+def _check_arguments(cls: type, args: tuple[Any, ...], params: dict[str, Any]) -> None:
+    """A `UsageError` unless the measure can be called like this."""
+    try:
+        inspect.signature(cls).bind(*args, **params)
+    except TypeError as error:
+        raise UsageError(
+            f"{cls!r} of {escape(repr(args))}: {error}; expected {inspect.signature(cls)}"
+        ) from None
 
 
 def _literal(value: Any) -> Any:
@@ -191,7 +212,7 @@ class Measure(metaclass=MeasureType):
         max_grade: float | None = None,
         groups: Any = None,
         target: Any = None,
-        kind: str = "nominal",
+        kind: str | None = None,
     ) -> Any:
         """The value of a ranking, from the grades of its documents; NaN where it is undefined.
 
@@ -203,11 +224,12 @@ class Measure(metaclass=MeasureType):
             ideal: the grades of all judged documents, ranked or not; by default of those that are ranked.
             max_grade: the largest grade that a document can have; by default the largest one there is.
             groups: for a measure with an attribute, the group of each ranked document (None: unknown), or its shares
-                in each group, `(n, groups)`; with the leading axis of `grades` if it has one. The groups of judged
-                documents that are not ranked are unknown.
+                in each group, `(n, groups)`, whose names are the columns of a DataFrame; with the leading axis of
+                `grades` if it has one. The groups of judged documents that are not ranked are unknown.
             target: as for `fairevals.Attribute.of`: "uniform" (the default), "relevant", one share for each group in
                 the order of their names, or `{group: share}`, which also gives their order.
-            kind: "nominal" or "ordinal"; ordinal groups need a target `{group: share}` for their order, or shares.
+            kind: "nominal" or "ordinal"; by default nominal, except for an ordered Categorical. Ordinal groups need a
+                target `{group: share}` for their order, a Categorical, or shares.
 
         Returns:
             A number, or an array `(rankings,)`.

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from fairevals.attention import Attention, AttentionLike, parse_attention
-from fairevals.errors import UsageError, escape
+from fairevals.errors import UsageError, escape, pluralize
 from fairevals.policy.exact import exact_exposure, exact_rank_probabilities, exposure_gradient
 from fairevals.policy.grid import Chunk, Grid, chunks_of, lay_grid
 from fairevals.policy.mixtures import mixture_of
@@ -73,6 +73,11 @@ class PlackettLuce:
         self.temperature = float(temperature)
         self._one_topic = given.ndim == 1
         self._scores: Floats = np.atleast_2d(tempered)
+
+    def __repr__(self) -> str:
+        topics, documents = self._scores.shape
+        size = pluralize(topics, "topic"), pluralize(documents, "document")
+        return f"<PlackettLuce: {' × '.join(size)}, temperature {self.temperature:g}>"
 
     def sample(self, samples: int, k: int | None = None, rng: Randomness = 0) -> Ints:
         """Draw rankings: document indices, ``(samples, k)`` or ``(topics, samples, k)``.

@@ -16,7 +16,7 @@ from fairevals.collection.blocks import Block
 from fairevals.errors import InputError, InputWarning, Place, UsageError, escape
 from fairevals.ids import Ids, Index
 from fairevals.io.letor import read_letor
-from fairevals.io.memberships import group_names, read_memberships
+from fairevals.io.memberships import group_name, group_names, read_memberships
 from fairevals.io.task import AttributeSpec
 from fairevals.typing import Array, Bools, Floats, Ints
 
@@ -248,7 +248,7 @@ def names_of_labels(labels: Sequence[object]) -> tuple[str, ...]:
     >>> names_of_labels([0.0, 1.5]), names_of_labels(["m", "f"])
     (('0', '1.5'), ('m', 'f'))
     """
-    names = tuple(f"{label:g}" if isinstance(label, float) else str(label) for label in labels)
+    names = tuple(map(group_name, labels))
     return names if len(set(names)) == len(names) else tuple(map(repr, labels))
 
 
@@ -265,7 +265,7 @@ def groups_from_feature(data: Sequence[Dataset], number: int) -> list[Dataset]:
     values = np.unique(np.concatenate([each.features[:, number - 1] for each in data]))
     if not 2 <= values.size <= MAX_GROUPS:
         raise UsageError(f"feature {number} has {values.size} values; groups need 2 to {MAX_GROUPS}")
-    names = names_of_labels(values.tolist())
+    names = names_of_labels(list(values))
     return [
         replace(each, groups=names, membership=(each.features[:, number - 1, None] == values).astype(float))
         for each in data

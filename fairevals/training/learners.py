@@ -15,7 +15,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from fairevals.errors import RemarkWarning, UsageError, escape, names, pluralize, unknown
+from fairevals.errors import RemarkWarning, UsageError, escape, names, pluralize, type_of, unknown
 from fairevals.measures import Measure, parse_measure
 from fairevals.training.data import ATTRIBUTE, names_of_labels
 from fairevals.training.methods import train_policy
@@ -73,9 +73,7 @@ class Learner:
         held_out = None
         if valid is not None:
             if not isinstance(valid, tuple | list) or not 2 <= len(valid) <= 4:
-                raise UsageError(
-                    f"valid is a {type(valid).__name__}; expected a tuple (X, y[, qid[, groups]])"
-                )
+                raise UsageError(f"valid is {type_of(valid)}; expected a tuple (X, y[, qid[, groups]])")
             try:
                 others = Rows.of(*valid, attribute=attribute, known_groups=rows.data.groups)
                 self._check_features(others, rows.data.features.shape[1], rows.feature_names)
