@@ -13,12 +13,14 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from fairevals.collection.groups import Attribute, load_attribute
-from fairevals.collection.inputs import load_qrels
+from fairevals.collection.inputs import Named, load_qrels
+from fairevals.collection.qrels import Qrels
 from fairevals.errors import InputError, InputWarning, Place, UsageError
+from fairevals.evaluation import Plan, load_collection, score
 from fairevals.ids import Ids
 from fairevals.io.memberships import checked_target, normalise_rows, read_memberships, read_target_file
 from fairevals.io.qrels import QrelsColumns, qrels_from_frame, read_qrels_columns
@@ -456,6 +458,8 @@ def test_memberships_and_relevant_target_against_a_slow_loop(rows, judged, unmap
     known = {}
     for topic, doc, weights in rows:
         known[topic if by_topic else "", doc] = weights
+    applicable = [(topic if by_topic else "", doc) for topic, doc, _ in judged if topic.startswith("T")]
+    assume(not applicable or not known.keys().isdisjoint(applicable))  # else it is refused
     frame = pd.DataFrame(
         [(t, d, g, w) for (t, d), weights in known.items() for g, w in zip(GROUPS, weights, strict=True)],
         columns=["topic", "doc", "group", "weight"],
@@ -581,3 +585,58 @@ def test_a_target_file_whose_sum_overflows(tmp_path):
     (tmp_path / "t").write_text("1e308\n1e308\n")
     with pytest.raises(InputError, match=r"t:2: a target that sums to inf; expected 1"):
         read_target_file(tmp_path / "t", ["x", "y"])
+
+
+# Memberships of other documents -----------------------------------------------------
+
+
+def judgements(*rows: tuple[str, str, float]) -> Qrels:
+    return Qrels.of(qrels_of(*rows))
+
+
+@pytest.mark.parametrize("unmapped", ["uniform", "skip", "error", "m"])
+def test_memberships_of_no_judged_document_are_an_error_with_an_id_of_each_side(unmapped):
+    """Every document counted as unmapped, and so every ranking as perfectly fair."""
+    qrels = judgements(("1", "doc1", 1), ("2", "doc2", 0))
+    attribute = Attribute.of("SEX", {"DOC1": "f", "DOC2": "m"}, unmapped=unmapped)
+    with pytest.raises(
+        InputError, match=r"no judged document has a membership in SEX \(.*'DOC1'\).*such as 'doc1'"
+    ):
+        attribute.bound(qrels)
+
+
+def test_memberships_of_other_topics_are_an_error_with_both_topics():
+    table = pd.DataFrame({"topic": ["001", "001"], "doc": ["a", "b"], "group": ["f", "m"]})
+    with pytest.raises(InputError, match=r"'a' of topic '001'.*'a' of topic '1'"):
+        Attribute.of("SEX", table).bound(judgements(("1", "a", 1)))
+
+
+def test_only_topics_to_which_the_attribute_applies_need_memberships():
+    qrels = judgements(("R1", "a", 1), ("M1", "x", 1))
+    attribute = Attribute.of("SEX", {"a": "f", "b": "m"}, topics=["R*"]).bound(qrels)
+    assert (attribute.judged, attribute.judged_unmapped) == (1, 0)
+    with pytest.raises(InputError, match="such as 'x'"):
+        Attribute.of("SEX", {"a": "f", "b": "m"}, topics=["M*"]).bound(qrels)
+    Attribute.of("SEX", {"a": "f", "b": "m"}, topics=["Z*"]).bound(qrels)
+
+
+def test_an_attribute_bound_to_a_batch_of_topics_need_not_have_their_documents():
+    attribute = Attribute.of("SEX", {"a": "f", "b": "m"}).bound(judgements(("1", "a", 1), ("2", "x", 1)))
+    assert attribute.bound(judgements(("2", "x", 1))).judged_unmapped == 1
+
+
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_a_remark_says_if_most_judged_documents_have_no_membership(jobs):
+    qrels = {"1": {"a": 1, "b": 0, "c": 0}, "2": {"a": 1, "d": 0}}
+    runs = {"x": {"1": {"a": 2, "b": 1}, "2": {"a": 1}}, "y": {"1": {"b": 2}, "2": {"d": 1}}}
+    found = {}
+    for known in ("ab", "ac", "a", "b"):
+        groups = {"SEX": Attribute.of("SEX", dict.fromkeys(known, "f"), ["f", "m"])}
+        collection = load_collection(None, qrels, groups)
+        plan = Plan.of(collection, ["AWRF(attr='SEX')"])
+        named = [Named(tag, run) for tag, run in runs.items()]
+        notes = score(named, collection, plan, jobs=jobs).notes
+        found[known] = [note for note in notes if "membership" in note]
+    text = 'SEX: {} of 5 judged documents ({}%) have no membership and count as unmapped = "uniform" says'
+    expected = {"ab": [], "ac": [], "a": [text.format(3, 60)], "b": [text.format(4, 80)]}
+    assert found == expected

@@ -532,3 +532,60 @@ def test_an_unfitted_estimator():
 def test_repr_shows_what_differs_from_the_defaults():
     assert repr(PGRank()) == "PGRank()"
     assert repr(FairPGRank(lam=2.0, model="hidden")) == "FairPGRank(model='hidden', lam=2.0)"
+
+
+@pytest.mark.parametrize("known", [True, False])
+def test_score_of_a_loaded_policy_needs_the_topics_as_the_fitted_one_does(tmp_path, known):
+    """All rows were silently taken as one topic; folders of earlier versions do not have the number of topics."""
+    X, y, qid = [[0.0], [1.0], [0.5], [2.0]], [0, 1, 0, 1], [1, 1, 2, 2]
+    Ridge().fit(X, y, qid=qid).save(tmp_path)
+    config = json.loads((tmp_path / "config.json").read_text())
+    assert config["topics"] == 2
+    if not known:
+        del config["topics"]
+        (tmp_path / "config.json").write_text(json.dumps(config))
+    loaded = load_policy(tmp_path)
+    assert getattr(loaded, "n_topics_", None) == (2 if known else None)
+    with pytest.raises(UsageError, match="score needs qid"):
+        loaded.score(X, y)
+    assert 0 < loaded.score(X, y, qid=qid) <= 1
+
+
+def test_the_number_of_topics_in_a_folder_is_checked(tmp_path):
+    Ridge().fit([[0.0], [1.0]], [0, 1]).save(tmp_path)
+    config = json.loads((tmp_path / "config.json").read_text())
+    (tmp_path / "config.json").write_text(json.dumps(config | {"topics": "2"}))
+    with pytest.raises(InputError, match="topics '2'; expected a whole number of at least 1"):
+        load_policy(tmp_path)
+
+
+def test_save_replaces_a_policy_but_nothing_else_unless_forced(tmp_path):
+    fitted = Ridge().fit([[0.0], [1.0]], [0, 1])
+    (tmp_path / "config.json").write_text('{"someone": "else"}')
+    with pytest.raises(UsageError, match="is not empty and not an earlier policy"):
+        fitted.save(tmp_path)
+    assert (tmp_path / "config.json").read_text() == '{"someone": "else"}'
+    assert not (tmp_path / "model.npz").exists()
+    fitted.save(tmp_path, force=True)
+    fitted.save(tmp_path)
+    assert load_policy(tmp_path).n_topics_ == 1
+
+
+def test_a_folder_that_is_no_path():
+    with pytest.raises(UsageError, match="the folder of a policy is 4; expected a path"):
+        load_policy(4)
+    with pytest.raises(UsageError, match="expected a path"):
+        Ridge().fit([[0.0], [1.0]], [0, 1]).save(None)
+
+
+def test_a_disparity_that_is_undefined_on_all_topics_is_not_silently_left_out():
+    X, y, qid = [[0.0], [1.0], [0.5], [2.0]], [1, 1, 1, 1], [1, 1, 2, 2]
+    with pytest.raises(
+        UsageError,
+        match=r"undefined on all of 2 training topics.*Are the groups the topics.*set_split_request",
+    ):
+        FairPGRank(epochs=1).fit(X, y, qid=qid, groups=qid)
+    with pytest.raises(UsageError, match=r"undefined on all of 2 training topics.*relevant documents"):
+        FairPGRank(epochs=1).fit(X, [0, 0, 0, 0], qid=qid, groups=["f", "m", "f", "m"])
+    FairPGRank(epochs=1, lam=0.0).fit(X, y, qid=qid, groups=qid)  # no disparity is asked for
+    FairPGRank(epochs=1).fit(X, y, qid=qid, groups=["f", "m", "f", "f"])  # one topic is enough

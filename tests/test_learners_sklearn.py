@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 import re
 import warnings
 from pathlib import Path
@@ -17,6 +18,7 @@ from fairevals.training.learners import DELTR, BanditRank, ExposureLP, FairPGRan
 
 sklearn = pytest.importorskip("sklearn", minversion="1.8")
 from sklearn.base import clone  # noqa: E402
+from sklearn.exceptions import NotFittedError  # noqa: E402
 from sklearn.model_selection import GridSearchCV, GroupKFold, cross_val_score  # noqa: E402
 from sklearn.pipeline import make_pipeline  # noqa: E402
 from sklearn.preprocessing import StandardScaler  # noqa: E402
@@ -46,7 +48,6 @@ class GroupedLP(ExposureLP):
 def expected_failures(estimator):
     """Checks of scikit-learn that cannot hold, and why. Our own tests above cover what they are about."""
     failures = {
-        "check_estimators_unfitted": "NotFittedError is this package's, so that scikit-learn need not be imported",
         "check_dtype_object": "a cell that is no number raises a UsageError, which is a ValueError and no TypeError",
     }
     if isinstance(estimator, GroupedDELTR | GroupedLP):
@@ -165,3 +166,10 @@ def test_cross_validation_of_the_default_score():
         folds = GroupKFold(3).set_split_request(groups="qid")
         values = cross_val_score(Ridge(), X, y, cv=folds, params={"qid": qid})
     assert values.shape == (3,) and np.all((values > 0) & (values <= 1))
+
+
+def test_scikit_learns_not_fitted_error_catches_ours_and_it_can_be_sent_to_another_process():
+    with pytest.raises(NotFittedError, match="not fitted yet") as caught:
+        Ridge().predict([[1.0]])
+    again = pickle.loads(pickle.dumps(caught.value))
+    assert isinstance(again, NotFittedError) and str(again) == str(caught.value)

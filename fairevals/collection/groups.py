@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias
 
 import numpy as np
 
@@ -65,6 +65,10 @@ class Attribute:
     applies: Bools = field(default_factory=lambda: np.zeros(0, dtype=bool))
     numbers: Ints = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
     """(topics,): the topic's number in `columns`, −1 where it has no memberships."""
+    judged: int = 0
+    """How many judged documents the topics to which it applies have; one of two topics counts twice."""
+    judged_unmapped: int = 0
+    """How many of them have no membership."""
 
     @classmethod
     def of(
@@ -158,16 +162,46 @@ class Attribute:
         counts = pluralize(len(self.spec.groups), "group"), pluralize(len(self.columns.docs), "document")
         return f"<Attribute {self.spec.name!r}: {self.spec.kind}, {', '.join(counts)}>"
 
-    def bound(self, qrels: Qrels) -> Attribute:
-        """The same for the topics of the qrels, with their targets."""
+    def bound(self, qrels: Qrels, *, by_position: bool = False) -> Attribute:
+        """The same for the topics of the qrels, with their targets.
+
+        Raises an `InputError` if there are memberships, but none of a judged document of a topic to which it applies:
+        every document would count as unmapped, and any ranking as fair. With `by_position` ids are made up, not
+        given, so they cannot be wrong.
+        """
         topics = qrels.topics
         numbers = np.zeros(len(topics), dtype=np.int64)
         if self.columns.topics is not None:
             number_of = {topic: number for number, topic in enumerate(self.columns.topics)}
             numbers = np.array([number_of.get(topic, -1) for topic in topics], dtype=np.int64)
         applies = np.array([self.spec.applies_to(topic) for topic in topics], dtype=bool)
-        aligned = replace(self, topics=tuple(topics), applies=applies, numbers=numbers)
+        rows = np.flatnonzero(applies[qrels.topic_of])
+        known = self.columns.index.find(numbers[qrels.topic_of[rows]], qrels.docs.take(rows)) >= 0
+        # One that was bound before has known documents: later qrels may be a batch of few topics.
+        if rows.size and not known.any() and len(self.columns.docs) and not (by_position or self.topics):
+            self._raise_unknown(qrels, int(rows[0]))
+        aligned = replace(
+            self,
+            topics=tuple(topics),
+            applies=applies,
+            numbers=numbers,
+            judged=rows.size,
+            judged_unmapped=int(np.count_nonzero(~known)),
+        )
         return replace(aligned, target=np.where(applies[:, None], aligned._targets(qrels), np.nan))
+
+    def _raise_unknown(self, qrels: Qrels, row: int) -> NoReturn:
+        """Raise, with an id of each side: `doc1` against `DOC1` is the usual cause."""
+        columns, spec = self.columns, self.spec
+        ours, theirs = repr(escape(columns.docs.text(0))), repr(escape(qrels.docs.text(row)))
+        if columns.topics is not None:
+            ours += f" of topic {escape(columns.topics[int(columns.topic_of[0])])!r}"
+            theirs += f" of topic {escape(qrels.topics[int(qrels.topic_of[row])])!r}"
+        raise InputError(
+            Place(columns.name),
+            f"no judged document has a membership in {escape(spec.name)} (there is one of {ours})",
+            f"memberships of documents of {escape(qrels.source, 300)}, such as {theirs}",
+        )
 
     def memberships(self, topic_codes: Ints, docs: Ids) -> Floats:
         """The memberships (n, groups) of n documents, each of the topic `topics[code]`.

@@ -4,7 +4,7 @@ import math
 import os
 from abc import abstractmethod
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence, Set
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from concurrent.futures import Executor, Future
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -14,6 +14,7 @@ from typing import Any, TypeGuard
 import numpy as np
 
 from fairevals.collection.collection import Collection, Slice
+from fairevals.collection.groups import Attribute
 from fairevals.collection.inputs import Named
 from fairevals.collection.run import Run
 from fairevals.collection.spelling import Variants, document_variants, topic_variants
@@ -40,6 +41,8 @@ from fairevals.typing import Bools, Floats, Ints
 
 UNJUDGED_REMARK = 0.05
 """The share of attention to unjudged documents from which a remark is made."""
+UNMAPPED_REMARK = 0.5
+"""The share of judged documents without membership above which a remark is made."""
 
 
 @dataclass(frozen=True)
@@ -115,6 +118,16 @@ def _notes(tag: str, topics: Set[str], collection: Collection) -> Iterator[str]:
         many = pluralize(len(missing), "judged topic")
         value = "undefined there" if skips else "utility 0, exposure undefined"
         yield f"{escape(tag)}: has nothing for {many}, such as {escape(missing[0])}: {value}"
+
+
+def _unmapped_remarks(attributes: Mapping[str, Attribute]) -> Iterator[str]:
+    """A remark for each attribute that most judged documents lack."""
+    for name, attribute in attributes.items():
+        lacking, judged = attribute.judged_unmapped, attribute.judged
+        if lacking > UNMAPPED_REMARK * judged:
+            share = f"{lacking} of {pluralize(judged, 'judged document')} ({lacking / judged:.0%})"
+            unmapped = f'unmapped = "{escape(attribute.spec.unmapped)}"'
+            yield f"{escape(name)}: {share} have no membership and count as {unmapped} says"
 
 
 def _variants_remark(tag: str, variants: Variants, noun: str) -> str:
@@ -368,7 +381,7 @@ def score(
                 else:
                     pieces += one.missing(run)
     named, statuses = [], []
-    remarks: list[str] = []
+    remarks = list(_unmapped_remarks(collection.attributes))
     for run, one in enumerate(gathered):
         tag, source = one.pieces[0].tag, one.pieces[0].source
         file = os.fspath(runs[run]) if _is_path(runs[run]) else source

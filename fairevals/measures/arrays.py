@@ -48,7 +48,7 @@ def value_of_arrays(
         if groups is None:
             raise UsageError(f"{measure} needs groups=[…], one group for each ranked document")
         name = next(iter(measure.attributes_used()), "groups")
-        attributes[name] = _attribute(name, ranked, groups, target, kind).bound(qrels)
+        attributes[name] = _attribute(name, ranked, groups, target, kind).bound(qrels, by_position=True)
     collection = Collection(Task(max_grade=max_grade), qrels, attributes=attributes)
     requirements = Requirements(None, True, tuple(attributes))
     parts = [_values(measure, block) for block in blocks(_run(rows), collection, requirements)]

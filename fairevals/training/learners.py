@@ -9,6 +9,7 @@ from __future__ import annotations
 import inspect
 import math
 import os
+import sys
 import warnings
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self
@@ -33,7 +34,21 @@ _LAM: float = DEFAULTS["fair-pg-rank"]["lam"]
 
 
 class NotFittedError(UsageError, AttributeError):
-    """An estimator was used before `fit`; a ValueError and an AttributeError, as scikit-learn's error is."""
+    """An estimator was used before `fit`; a ValueError and an AttributeError, as scikit-learn's error is.
+
+    Where scikit-learn is loaded, what is raised is its `NotFittedError` too.
+    """
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _not_fitted, self.args  # the class that is raised has no name by which it could be unpickled
+
+
+def _not_fitted(message: str) -> NotFittedError:
+    theirs = getattr(sys.modules.get("sklearn.exceptions"), "NotFittedError", None)
+    if theirs is None:
+        return NotFittedError(message)
+    both: type[NotFittedError] = type("NotFittedError", (NotFittedError, theirs), {"__module__": __name__})
+    return both(message)
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -82,7 +97,6 @@ class Learner:
                 raise UsageError(f"valid: {error}") from None
         policy = train_policy(settings, rows.data, held_out)
         self._keep(replace(policy, feature_names=rows.feature_names))
-        self.n_topics_ = len(rows.data)
         return self
 
     def predict(self, X: Any, qid: Any = None, groups: Any = None) -> Floats:
@@ -124,9 +138,10 @@ class Learner:
         if y is None:
             raise UsageError("score requires y to be passed, but the target y is None")
         policy, rows = self._rows(X, y, qid, groups)
-        if qid is None and getattr(self, "n_topics_", 1) > 1:
+        if qid is None and policy.topics != 1:
+            had = "may have had several" if policy.topics is None else f"had {policy.topics}"
             raise UsageError(
-                f"score needs qid, the topic of each row, because fit had {self.n_topics_} topics. In GridSearchCV and "
+                f"score needs qid, the topic of each row, because fit {had} topics. In GridSearchCV and "
                 "Pipeline, enable scikit-learn's metadata routing. Give np.zeros(len(X)) if all rows are one topic"
             )
         settings, many = policy.settings, pluralize(len(rows.data), "topic")
@@ -141,9 +156,12 @@ class Learner:
                 warnings.warn(RemarkWarning(text), stacklevel=2)
         return math.fsum(part.weight * mean.value for part, mean in zip(parts, means, strict=True))
 
-    def save(self, folder: str | os.PathLike[str]) -> None:
-        """Write the policy into a folder, as arrays and JSON; `load_policy` and `fairevals predict` read it."""
-        save_policy(self._fitted(), folder)
+    def save(self, folder: str | os.PathLike[str], *, force: bool = False) -> None:
+        """Write the policy into a folder, as arrays and JSON; `load_policy` and `fairevals predict` read it.
+
+        An earlier policy there is replaced; a folder with anything else is refused, unless `force` is given.
+        """
+        save_policy(self._fitted(), folder, force=force)
 
     @classmethod
     def parameters(cls) -> dict[str, Any]:
@@ -220,6 +238,8 @@ class Learner:
         for name in [name for name in vars(self) if name.endswith("_")]:
             delattr(self, name)
         self.policy_, self.n_features_in_ = policy, policy.model.features
+        if policy.topics is not None:
+            self.n_topics_ = policy.topics
         if policy.feature_names:
             self.feature_names_in_ = np.array(policy.feature_names, dtype=object)
         if policy.curve:
@@ -227,7 +247,7 @@ class Learner:
 
     def _fitted(self) -> TrainedPolicy:
         if not hasattr(self, "policy_"):
-            raise NotFittedError(f"this {type(self).__name__} is not fitted yet: call fit(X, y, qid=…) first")
+            raise _not_fitted(f"this {type(self).__name__} is not fitted yet: call fit(X, y, qid=…) first")
         return self.policy_
 
     def _rows(self, X: Any, y: Any, qid: Any, groups: Any) -> tuple[TrainedPolicy, Rows]:
@@ -425,7 +445,7 @@ def _document(cls: type[Learner]) -> None:
         "policy_": "the policy, a `fairevals.training.TrainedPolicy`.",
         "n_features_in_": "the number of features.",
         "feature_names_in_": "their names, if X was a data frame whose columns have names.",
-        "n_topics_": "the number of topics.",
+        "n_topics_": "the number of topics; a policy that an earlier version saved has none.",
         "n_iter_": "the number of epochs.",
     }
     if not issubclass(cls, GradientLearner):

@@ -11,13 +11,14 @@ from typing import Any, Protocol, TypeVar
 
 import numpy as np
 
-from fairevals.errors import UsageError, unknown
+from fairevals.errors import UsageError, pluralize, unknown
 from fairevals.evaluation.workers import Workers
 from fairevals.measures import Measure
+from fairevals.policy.plackett_luce import PlackettLuce
 from fairevals.training.data import Batch, Dataset, Standardiser, groups_needed
 from fairevals.training.losses import BanditRankLoss, DeltrLoss, ListNetLoss, PolicyGradient
 from fairevals.training.models import Adam, Model, Scorer, fit_ridge, make_model
-from fairevals.training.objectives import parse_utility
+from fairevals.training.objectives import Differentiable, parse_utility
 from fairevals.training.policies import Epoch, TrainedPolicy
 from fairevals.training.settings import WITH_LAMBDA, Settings
 from fairevals.typing import Array, Floats
@@ -133,7 +134,9 @@ def train_policy(
     standardiser = Standardiser.fit(train) if settings.standardise else Standardiser.identity(features)
     train = replace(train, features=standardiser(train.features))
     if settings.method in ("ridge", "lp"):
-        return TrainedPolicy(settings, fit_ridge(train, settings.alpha), standardiser, train.groups)
+        return TrainedPolicy(
+            settings, fit_ridge(train, settings.alpha), standardiser, train.groups, topics=len(train)
+        )
     if valid is not None:
         valid = replace(valid, features=standardiser(settings.prepared(valid).features))
     steps = settings.epochs * math.ceil(len(train) / (settings.batch or len(train) or 1))
@@ -143,7 +146,7 @@ def train_policy(
     options = {name: getattr(settings, name) for name in ("epochs", "batch", "patience", "seed")}
     trained, curve = fit(model, _make_loss(settings, train), train, valid, on_epoch=on_epoch, **options)
     trained.forget()
-    return TrainedPolicy(settings, trained, standardiser, train.groups, curve)
+    return TrainedPolicy(settings, trained, standardiser, train.groups, curve, topics=len(train))
 
 
 def _make_loss(settings: Settings, data: Dataset) -> Loss:
@@ -159,6 +162,8 @@ def _make_loss(settings: Settings, data: Dataset) -> Loss:
     if is_bandit:
         share, most = settings.reward_weight, settings.max_drawn
         return BanditRankLoss(parts, share, settings.epsilon, most, settings.samples)
+    if settings.objective.lam:
+        _require_defined(settings.objective.disparity, data)
     return PolicyGradient(settings.objective, settings.estimator, settings.samples)
 
 
@@ -169,6 +174,29 @@ def _check_groups(measure: Measure, data: Dataset) -> None:
     for name in measure.attributes_used():
         if name != data.attribute:
             raise UsageError(f"{measure}: {unknown('attribute', name, [data.attribute])}")
+
+
+def _require_defined(disparity: Measure, data: Dataset) -> None:
+    """Raise an error if the disparity is undefined on all topics: silently, nothing but utility would be trained for.
+
+    It is computed for the uniform policy, which gives exposure to every document.
+    """
+    if not isinstance(disparity, Differentiable) or not len(data):
+        return
+    for batch in data.batches():
+        uniform = PlackettLuce(np.where(batch.present, 0.0, -np.inf))
+        exposure = uniform.exposure(disparity.attention_model, disparity.cutoff).value
+        if not np.isnan(disparity.value_and_gradient(batch.block.exposed(exposure))[0]).all():
+            return
+    why = f"{disparity} is undefined on all of {pluralize(len(data), 'training topic')}, so it cannot be trained for"
+    if data.membership is not None and disparity.attributes_used():
+        held = [np.count_nonzero(data.membership[rows].any(axis=0)) for rows in data.slices]
+        if max(held) < 2:
+            advice = "in GridSearchCV, groups may be those of GroupKFold: set_split_request(groups='qid') gives it qid"
+            raise UsageError(
+                f"{why}: no topic has documents of two groups. Are the groups the topics? ({advice})"
+            )
+    raise UsageError(f"{why}: are there relevant documents, of two groups in a topic?")
 
 
 def _protected_group(name: str, data: Dataset) -> int:

@@ -13,6 +13,7 @@ import numpy as np
 from scipy.special import log_expit
 
 from fairevals.errors import FairevalsError, InputError, Place, UsageError, escape
+from fairevals.io.folders import Marked
 from fairevals.io.letor import MOST_FEATURES
 from fairevals.io.streams import written, written_bytes
 from fairevals.policy.plackett_luce import PlackettLuce
@@ -52,6 +53,8 @@ class TrainedPolicy:
     curve: tuple[Epoch, ...] = ()
     feature_names: tuple[str, ...] = ()
     """The names of the features, where the training data had any."""
+    topics: int | None = None
+    """The number of training topics; None for a policy from a folder that does not say it."""
 
     @property
     def name(self) -> str:
@@ -98,8 +101,12 @@ class TrainedPolicy:
         return [PlackettLuce(scores).sample(samples, rng=rng) for scores, rng in topics]
 
 
-def save_policy(policy: TrainedPolicy, folder: str | os.PathLike[str]) -> None:
-    """Write `model.npz` and `config.json` into a folder, each completely or not at all."""
+def save_policy(policy: TrainedPolicy, folder: str | os.PathLike[str], *, force: bool = False) -> None:
+    """Write `model.npz` and `config.json` into a folder, each completely or not at all.
+
+    A folder with other content than an earlier policy is refused, unless `force` is given.
+    """
+    Marked("policy", "config.json", FORMAT).check(_path(folder), force=force)
     arrays = {f"model.{name}": value for name, value in policy.model.parameters.items()}
     arrays |= {f"standardiser.{name}": getattr(policy.standardiser, name) for name in ("mean", "scale")}
     # Not np.savez, which writes the time: the same policy gives the same bytes.
@@ -113,6 +120,7 @@ def save_policy(policy: TrainedPolicy, folder: str | os.PathLike[str]) -> None:
         "format": FORMAT,
         "features": policy.model.features,
         **names,
+        **({} if policy.topics is None else {"topics": policy.topics}),
         "groups": policy.groups,
         **settings,
     }
@@ -126,19 +134,25 @@ def read_policy(folder: str | os.PathLike[str]) -> TrainedPolicy:
     Nothing in the files is executed: the configuration is JSON whose entries are checked one by one, and only the
     arrays that the model needs are read, if they are float64 and have the right shapes.
     """
-    path = Path(folder)
-    settings, features, groups, names = _read_config(path / "config.json")
+    path = _path(folder)
+    settings, features, groups, names, topics = _read_config(path / "config.json")
     model = make_model(settings.model, features, settings.dropout)
     shapes = {f"model.{name}": value.shape for name, value in model.parameters.items()}
     shapes |= {f"standardiser.{name}": (features,) for name in ("mean", "scale")}
     arrays = _read_arrays(path / "model.npz", shapes)
     model.parameters = {name: arrays[f"model.{name}"] for name in model.parameters}
     standardiser = Standardiser(arrays["standardiser.mean"], arrays["standardiser.scale"])
-    return TrainedPolicy(settings, model, standardiser, groups, feature_names=names)
+    return TrainedPolicy(settings, model, standardiser, groups, feature_names=names, topics=topics)
 
 
-def _read_config(path: Path) -> tuple[Settings, int, tuple[str, ...], tuple[str, ...]]:
-    """Settings, number of features, names of groups and of features."""
+def _path(folder: object) -> Path:
+    if not isinstance(folder, (str, os.PathLike)):
+        raise UsageError(f"the folder of a policy is {escape(repr(folder))}; expected a path")
+    return Path(folder)
+
+
+def _read_config(path: Path) -> tuple[Settings, int, tuple[str, ...], tuple[str, ...], int | None]:
+    """Settings, number of features, names of groups and of features, number of training topics."""
     place = Place(str(path))
     try:
         with path.open("rb") as file:
@@ -154,6 +168,9 @@ def _read_config(path: Path) -> tuple[Settings, int, tuple[str, ...], tuple[str,
     features, groups, settings = (config.get(key) for key in ("features", "groups", "settings"))
     if type(features) is not int or not 0 <= features <= MOST_FEATURES:
         raise InputError(place, f"features {escape(repr(features))}", f"0 to {MOST_FEATURES}")
+    topics = config.get("topics")  # folders that were written before it was kept have none
+    if topics is not None and (type(topics) is not int or topics < 1):
+        raise InputError(place, f"topics {escape(repr(topics))}", "a whole number of at least 1")
     names = config.get("feature_names", [])
     for key, value in (("groups", groups), ("feature_names", names)):
         if not isinstance(value, list) or not all(isinstance(name, str) for name in value):
@@ -163,7 +180,7 @@ def _read_config(path: Path) -> tuple[Settings, int, tuple[str, ...], tuple[str,
     if not isinstance(settings, dict):
         raise InputError(place, "no settings", "an object")
     try:
-        return Settings.of_record(settings), features, tuple(groups), tuple(names)
+        return Settings.of_record(settings), features, tuple(groups), tuple(names), topics
     except FairevalsError as error:
         raise InputError(place, str(error)) from None
 
