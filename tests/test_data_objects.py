@@ -236,7 +236,10 @@ def test_a_target_by_group(tmp_path):
         ({"weight": "heavy"}, "attribute S: weight='heavy'; expected a number"),
         ({"kind": "interval"}, "attribute S: kind='interval'; expected one of nominal, ordinal"),
         ({"kind": "ordinal"}, "ordinal groups need groups="),
-        ({"memberships": {"a": ["x", "y"]}}, r"the group \['x', 'y'\]; expected its name, or {group: share}"),
+        (
+            {"memberships": {"a": ["x", "y"]}},
+            r"attribute S: the group \['x', 'y'\]; expected its name, or {group",
+        ),
         ({"memberships": {"a": np.array(["x"])}}, r"the group array\(\['x'\].*; expected its name"),
         ({"memberships": {"a": pd.Series(["x"])}}, "the group .*; expected its name"),
         ({"groups": 5}, "attribute S: groups=5; expected a list of names"),
@@ -345,6 +348,8 @@ def test_behind_a_link_a_parent_folder_is_not_that_of_the_link(tmp_path, monkeyp
     Path("link").symlink_to("far/deep")
     Path("far/deep/task.toml").write_text('qrels = "../t.qrels"\n')
     assert read_task("link/task.toml").qrels[0].resolve() == tmp_path / "far" / "t.qrels"
+    Task(qrels="t.qrels").save("link/task.toml")
+    assert read_task("link/task.toml").qrels[0].resolve() == tmp_path / "t.qrels"
 
 
 def test_one_glob_of_topics_is_a_list_of_one(tmp_path):

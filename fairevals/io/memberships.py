@@ -220,7 +220,7 @@ def collect(
     return _normalised(columns, lambda row: Place(name, first_line[row]), warn=warn)
 
 
-def group_name(label: Any) -> str:
+def group_name(label: Any, where: str = "") -> str:
     """The name of a group that is given as a label: a whole number is written without a decimal point.
 
     A column of whole numbers becomes one of real numbers if one of them is missing, and its groups stay the same.
@@ -229,7 +229,7 @@ def group_name(label: Any) -> str:
     ('1', '1', '0.1', 'm')
     """
     if isinstance(label, Sized) and not isinstance(label, str):
-        raise UsageError(f"the group {escape(repr(label))}; expected its name, or {{group: share}}")
+        raise UsageError(f"{where}the group {escape(repr(label))}; expected its name, or {{group: share}}")
     if isinstance(label, (float, np.floating)):
         return np.format_float_positional(label, trim="-")
     return str(label)
@@ -244,9 +244,10 @@ def rows_of(given: pd.DataFrame | Mapping[str, Any], name: str) -> tuple[list[st
     >>> rows_of({"a": "she", "b": {"he": 1, "she": 3}}, "SEX")[1]
     [(1, ('a', 'she', 1.0)), (2, ('b', 'he', 1)), (2, ('b', 'she', 3))]
     """
+    where = f"attribute {escape(name)}: "
     if isinstance(given, Mapping):
         return ["doc", "group", "weight"], [
-            (number, (id_text(doc, "doc", Place(name, number)), group_name(group), _weight(weight)))
+            (number, (id_text(doc, "doc", Place(name, number)), group_name(group, where), _weight(weight)))
             for number, (doc, groups) in enumerate(given.items(), 1)
             for group, weight in (groups.items() if isinstance(groups, Mapping) else [(groups, 1.0)])
         ]
@@ -257,7 +258,7 @@ def rows_of(given: pd.DataFrame | Mapping[str, Any], name: str) -> tuple[list[st
         if column == "weight":
             return map(_weight, given[column].tolist())
         if column == "group":
-            return map(group_name, given[column].tolist())
+            return (group_name(group, where) for group in given[column].tolist())
         return id_texts(given[column], column, name, range(1, len(given) + 1))
 
     return list(given.columns), list(enumerate(zip(*map(cells, given.columns), strict=True), 1))

@@ -636,6 +636,9 @@ class _Writer:
         inside = (
             path if path.is_absolute() or self.folder == Path() else Path(os.path.relpath(path, self.folder))
         )
+        full = os.path.realpath(path)
+        if os.path.realpath(self.folder / inside) != full:  # the folder is a link, and `..` leads elsewhere
+            inside = Path(os.path.relpath(full, os.path.realpath(self.folder)))
         # A file whose name is that of a target.
         return f"./{inside}" if str(inside) in ("uniform", "relevant") else inside.as_posix()
 

@@ -105,7 +105,9 @@ class MeasureType(ABCMeta):
     def __signature__(cls) -> inspect.Signature:
         """That of the class, which `__call__` below would hide from help and completion."""
         signature = inspect.signature(cls.__init__)  # type: ignore[misc]
-        return signature.replace(parameters=list(signature.parameters.values())[1:], return_annotation=cls)
+        return signature.replace(
+            parameters=list(signature.parameters.values())[1:], return_annotation=signature.empty
+        )
 
     if not TYPE_CHECKING:  # type checkers know the parameters of each measure
 
