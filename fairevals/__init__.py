@@ -31,10 +31,12 @@ if TYPE_CHECKING:
         expected_exposure,
         gf,
         ndcg,
+        pairwise,
         parse_measure,
         precision,
         prefix,
         ratios,
+        representation,
         shares,
     )
     from fairevals.policy.plackett_luce import PlackettLuce
@@ -77,6 +79,10 @@ if TYPE_CHECKING:
     rKL = prefix.RKL
     rRD = prefix.RRD
     FAIR = prefix.FAIR
+    NDKL = representation.NDKL
+    Skew = representation.Skew
+    Infeasible = representation.Infeasible
+    ARP = pairwise.ARP
 
 # Names are imported when first used, so that `fairevals --help` need not load numpy.
 _NAMES = {

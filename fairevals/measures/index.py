@@ -36,6 +36,10 @@ INDEX = {
     "rKL": "prefix:RKL",
     "rRD": "prefix:RRD",
     "FAIR": "prefix:FAIR",
+    "NDKL": "representation:NDKL",
+    "Skew": "representation:Skew",
+    "Infeasible": "representation:Infeasible",
+    "ARP": "pairwise:ARP",
 }
 """Name of the measure: module below `fairevals.measures`, and class in it."""
 
