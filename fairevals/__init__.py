@@ -68,6 +68,7 @@ if TYPE_CHECKING:
     EE_L = expected_exposure.EEL
     EE_D = expected_exposure.EED
     EE_R = expected_exposure.EER
+    UEXP = expected_exposure.UEXP
     AWRF = awrf.AWRF
     M1 = awrf.M1
     DP = ratios.DP

@@ -25,6 +25,7 @@ INDEX = {
     "EE_L": "expected_exposure:EEL",
     "EE_D": "expected_exposure:EED",
     "EE_R": "expected_exposure:EER",
+    "UEXP": "expected_exposure:UEXP",
     "AWRF": "awrf:AWRF",
     "M1": "awrf:M1",
     "DP": "ratios:DP",

@@ -7,7 +7,7 @@ import numpy as np
 from fairevals.collection import Ranked
 from fairevals.measures.base import LOWER, RankingMeasure, divide, named, param, rank_sum
 from fairevals.measures.prefix import EPS
-from fairevals.typing import Floats
+from fairevals.typing import Bools, Floats
 
 
 def favoured_shares(membership: Floats) -> Floats:
@@ -21,8 +21,8 @@ def favoured_shares(membership: Floats) -> Floats:
     array([0.5, 0.5])
     """
     inside = membership.swapaxes(-1, -2)
-    known = membership.any(axis=-1, keepdims=True).swapaxes(-1, -2)
-    outside = np.where(known, 1 - inside, 0.0)
+    known: Bools = np.any(membership, axis=-1)
+    outside = np.where(known[..., None, :], 1 - inside, 0.0)
     won = rank_sum(outside * (np.cumsum(inside, axis=-1) - inside))
     lost = rank_sum(inside * (np.cumsum(outside, axis=-1) - outside))
     return divide(won, won + lost, won + lost > EPS)
@@ -45,7 +45,7 @@ class ARP(RankingMeasure):
 
     name = "ARP"
     direction = LOWER
-    formula = "max − min over groups of the share of mixed pairs, a document of the group and another, that the group wins"
+    formula = "max − min over groups of the share of mixed pairs (a document of the group, one of another) that it wins"
     source = (
         "Cachel, Rundensteiner, Harrison: MANI-Rank: multiple attribute and intersectional group fairness for "
         "consensus ranking. ICDE 2022"
