@@ -136,7 +136,11 @@ class ExpectedExposureMeasure(ExposureMeasure):
 
 @dataclass(frozen=True)
 class EEL(ExpectedExposureMeasure):
-    """Squared distance of expected exposure from that of the ideal policy."""
+    """Squared distance of expected exposure from that of the ideal policy, or from the task's target for groups.
+
+    With target='task' and relevant_only=True only relevant documents count, so that groups cannot be filled up with
+    others. That is the measure of TREC 2022 Fair Ranking, with attention='trecfair'.
+    """
 
     name = "EE_L"
     direction = LOWER
