@@ -171,13 +171,15 @@ def fairranktune() -> Iterator[str]:
         "AWRF, ratio": tool.AWRF(ranking, GROUP_OF, 0.5, ratio)[0],
         "IAA": tool.IAA(ranking, half),
         "IAA of that ranking and its reverse": tool.IAA(*twice),
+        "NDKL": tool.NDKL(ranking, GROUP_OF),
+        "ARP, difference": tool.ARP(ranking, GROUP_OF, "MaxMinDiff")[0],
     }
     for name, value in values.items():
         yield f"FairRankTune: {name}: {float(value):.4f}"
 
 
 def trec_fair() -> Iterator[str]:
-    """The formulas of the TREC 2022 track's published code: discount, nDCG of 0/1 grades, AWRF."""
+    """The formulas of the TREC 2022 track's published code: discount, nDCG of 0/1 grades, AWRF, EE-L, underexposure."""
     import numpy as np
     from scipy.spatial.distance import jensenshannon
 
@@ -186,7 +188,16 @@ def trec_fair() -> Iterator[str]:
     women = np.array([GROUP_OF[doc] == "women" for doc in GRADES])
     ndcg = weights[relevant].sum() / weights[: relevant.sum()].sum()
     awrf = 1 - jensenshannon([weights[women].sum(), weights[~women].sum()], TARGET) ** 2
-    for name, value in {"nDCG": ndcg, "AWRF": awrf, "Score": ndcg * awrf}.items():
+    target = np.array(TARGET) * weights.sum()
+    exposure = np.array([weights[relevant & women].sum(), weights[relevant & ~women].sum()])
+    under = np.maximum(
+        relevant / relevant.sum() - weights / weights.sum(), 0
+    )  # all relevant pages have one target
+    groups = np.array([under[women].sum(), under[~women].sum()])
+    values = {"nDCG": ndcg, "AWRF": awrf, "Score": ndcg * awrf, "EE-L": np.square(exposure - target).sum()}
+    values |= {"EE-D": np.square(exposure).sum(), "EE-R": exposure @ target}
+    values |= {"L2UEXP": np.square(groups).sum(), "TotUEXP": groups.sum()}
+    for name, value in values.items():
         yield f"TREC Fair 2022: {name}: {float(value):.4f}"
 
 
@@ -205,15 +216,20 @@ def ours() -> Iterator[str]:
         ratios, fe.evaluate(run, {"1": GRADES}, ratios, **given).frame().value, strict=True
     ):
         yield f"fairevals: exp(-|{name}|): {math.exp(-abs(value)):.4f}"
-    awrf = "AWRF(attr='SEX',attention='geometric(0.5)')"
+    others = ["AWRF(attr='SEX',attention='geometric(0.5)')", "IAA", "NDKL(attr='SEX')", "ARP(attr='SEX')"]
     for name, value in zip(
-        [awrf, "IAA"], fe.evaluate(run, {"1": GRADES}, [awrf, "IAA"], **given).frame().value, strict=True
+        others, fe.evaluate(run, {"1": GRADES}, others, **given).frame().value, strict=True
     ):
         yield f"fairevals: {name}: {value:.4f}"
-    binary = {"1": {doc: int(grade > 0) for doc, grade in GRADES.items()}}
+    binary = {
+        "1": {doc: 1 for doc, grade in GRADES.items() if grade > 0}
+    }  # TREC's qrels list relevant pages only
     trec = [f"{name}(attr='SEX',attention='trecfair',base='e')@5" for name in ("AWRF", "M1")]
+    task = "attr='SEX',target='task',relevant_only=True,attention='trecfair'"
+    trec += [f"{name}({task})@5" for name in ("EE_L", "EE_D", "EE_R")]
+    trec += ["UEXP(attr='SEX',attention='trecfair')@5", "UEXP(attr='SEX',total=True,attention='trecfair')@5"]
     for name, value in zip(trec, fe.evaluate(run, binary, trec, **given).frame().value, strict=True):
-        yield f"fairevals, grades 0 and 1: {name}: {value:.4f}"
+        yield f"fairevals, relevant or not: {name}: {value:.4f}"
 
 
 def everything() -> list[str]:

@@ -9,6 +9,7 @@ example with five people who apply for a job.
 
 from __future__ import annotations
 
+import dataclasses
 import importlib.util
 import inspect
 import re
@@ -29,7 +30,7 @@ from fairevals.measures.divergences import DIVERGENCES, ORDINAL
 
 PAGE = Path(__file__).with_name("measures.md")
 GIVEN = {"attr": "GENDER", "protected": "women", "step": 2}
-"""Values of parameters in the example: two that have no default, and one that suits five people."""
+"""Values of parameters in the example: an attribute and its group, and a step that suits five people."""
 FILES = {
     "example.qrels": """\
 nurse 0 adaeze 2
@@ -99,13 +100,14 @@ def console() -> ModuleType:
 def example(name: str) -> Measure:
     """The measure with the parameters of the example."""
     cls = measure_class(name)
-    given = {f.name: GIVEN[f.name] for f in cls.parameters() if f.name == "step" or needed(cls, f.name)}
-    return cls(**given, cutoff=5)
+    fields = cls.parameters() if cls.attributes == "one" else []
+    return cls(**{f.name: GIVEN[f.name] for f in fields if f.name in GIVEN}, cutoff=5)
 
 
-def needed(cls: type[Measure], parameter: str) -> bool:
-    """Whether a parameter is required: the attribute, and the group, of measures that need one attribute."""
-    return parameter in ("attr", "protected") and cls.attributes == "one"
+def needed(field: dataclasses.Field[Any]) -> bool:
+    """Whether a parameter is required: its default is not a possible value."""
+    check = field.metadata["check"]
+    return bool(check) and not check(field.default)
 
 
 def worked(names: Iterable[str]) -> dict[str, tuple[str, str]]:
@@ -177,7 +179,7 @@ def parameters(cls: type[Measure]) -> Iterator[str]:
         yield "| parameter | default | meaning |\n|---|---|---|\n"
     # Required parameters come first.
     for f in sorted(fields, key=lambda f: f.name not in ("attr", "protected")):
-        default = "required" if needed(cls, f.name) else f"`{f.default!r}`"
+        default = "required" if needed(f) else f"`{f.default!r}`"
         choices = [f"`{choice!r}`" for choice in f.metadata["choices"]]
         meaning = f.metadata["meaning"] + (f"; one of {', '.join(choices)}" if choices else "")
         yield f"| `{f.name}` | {default} | {meaning} |\n"

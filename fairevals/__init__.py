@@ -31,10 +31,12 @@ if TYPE_CHECKING:
         expected_exposure,
         gf,
         ndcg,
+        pairwise,
         parse_measure,
         precision,
         prefix,
         ratios,
+        representation,
         shares,
     )
     from fairevals.policy.plackett_luce import PlackettLuce
@@ -66,6 +68,7 @@ if TYPE_CHECKING:
     EE_L = expected_exposure.EEL
     EE_D = expected_exposure.EED
     EE_R = expected_exposure.EER
+    UEXP = expected_exposure.UEXP
     AWRF = awrf.AWRF
     M1 = awrf.M1
     DP = ratios.DP
@@ -77,6 +80,10 @@ if TYPE_CHECKING:
     rKL = prefix.RKL
     rRD = prefix.RRD
     FAIR = prefix.FAIR
+    NDKL = representation.NDKL
+    Skew = representation.Skew
+    Infeasible = representation.Infeasible
+    ARP = pairwise.ARP
 
 # Names are imported when first used, so that `fairevals --help` need not load numpy.
 _NAMES = {

@@ -26,6 +26,14 @@ FAIRNESS = [
     "EE_L",
     "M1(attr='A')@10",
     "IAA",
+    "UEXP(attr='A')",
+    "EE_L(attr='A',target='task',relevant_only=True)@20",
+    "DP(attr='A')",
+    "NDKL(attr='A')@10",
+    "Skew(attr='A')@5",
+    "Infeasible(attr='A')@10",
+    "ARP(attr='A')",
+    "FAIR(attr='A',protected='x',null='hypergeometric')@10",
 ]
 MEASURES = [*UTILITY, *FAIRNESS, "D_ind(attention='cascade(0.9,0.5)')", "EE_D@5"]
 POLICIES = ["ranking", "pl", "samples"]

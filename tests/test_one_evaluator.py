@@ -70,6 +70,14 @@ class TestSilence:
         [
             ("rND(attr='G',protected='x',step=2)", {}),
             ("AWRF(attr='H')", {}),
+            ("NDKL(attr='H')", {}),
+            ("Skew(attr='H')@3", {}),
+            ("Infeasible(attr='H')@3", {}),
+            ("ARP(attr='G')", {}),
+            ("UEXP(attr='G')", {}),
+            ("EE_L(attr='G',target='task',relevant_only=True)@5", {}),
+            ("FAIR(attr='G',protected='x',null='hypergeometric')", {"candidates": "retrieved"}),
+            ("DP(attr='G')", {"candidates": "retrieved"}),
             ("M1(attr='G')", {"conventions": "trec_eval"}),
             ("nDCG", {"conventions": "trec_eval", "missing": "skip"}),
             ("DP(attr='G',protected='x')", {"candidates": "retrieved"}),
@@ -253,7 +261,8 @@ class TestPadding:
         assert tables[0].value.tolist() == pytest.approx([2 * second**2, 1 + second, 2 * second**2])
 
     MEASURES = ("D_group(attr='G')@1", "DP(attr='G',protected='y')@2", "EUR(attr='G',protected='y')@2",
-                "RUR(attr='G',protected='y')@2", "D_cross@2")  # fmt: skip
+                "RUR(attr='G',protected='y')@2", "D_cross@2", "DP(attr='G')@2", "EUR(attr='G')@2",
+                "RUR(attr='G')@2", "UEXP(attr='G')@2")  # fmt: skip
 
     @pytest.mark.parametrize("policy", ["ranking", "pl"])
     def test_padding_below_changes_nothing(self, policy):

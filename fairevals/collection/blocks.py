@@ -109,6 +109,8 @@ class Block:
             documents=order,
             raw_grades=self.raw_grades,
             scores=self.scores,
+            candidates=self.is_candidate,
+            memberships={name: a.membership for name, a in self.attributes.items()},
         )
 
 

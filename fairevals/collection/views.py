@@ -59,6 +59,21 @@ class Ranked(View):
     """(topics, documents): grades as judged, NaN for unjudged; for measures that treat those two apart."""
     scores: Floats = field(default_factory=lambda: np.zeros((0, 0)))
     """(topics, documents): the run's scores, for measures of other libraries."""
+    candidates: Bools = field(default_factory=lambda: np.zeros((0, 0), bool))
+    """(topics, documents): whether a document is a candidate, ranked or not."""
+    memberships: Mapping[str, Floats] = field(default_factory=dict)
+    """(topics, documents, groups): the memberships in each attribute of all documents, ranked or not."""
+
+    @property
+    def ranked_candidates(self) -> Bools:
+        """(…, rank): whether the document at the rank is a candidate."""
+        topics, documents = self.candidates.shape
+        by_topic = self.candidates.reshape(topics, *[1] * (self.documents.ndim - 2), documents)
+        return np.take_along_axis(by_topic, np.maximum(self.documents, 0), axis=-1) & self.present
+
+    def candidate_membership(self, name: str) -> Floats:
+        """Memberships (topics, documents, groups) in an attribute, 0 for documents that are not candidates."""
+        return self.memberships[name] * self.candidates[..., None]
 
     def cut(self, cutoff: int | None) -> Self:
         """The first `cutoff` ranks only (the ideal stays whole)."""

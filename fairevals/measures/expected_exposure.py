@@ -1,12 +1,14 @@
-"""Expected exposure against that of an ideal policy: loss, disparity and relevance."""
+"""Expected exposure against that of an ideal policy: loss, disparity and relevance (EE), and underexposure (UEXP)."""
 
 from abc import abstractmethod
 from dataclasses import dataclass
 
 import numpy as np
 
+from fairevals.attention import Attention
 from fairevals.collection import Exposed
-from fairevals.measures.base import HIGHER, LOWER, ExposureMeasure, param, rank_sum, stretches
+from fairevals.errors import UsageError
+from fairevals.measures.base import HIGHER, LOWER, ExposureMeasure, divide, named, param, rank_sum, stretches
 from fairevals.typing import Bools, Floats
 
 
@@ -37,6 +39,17 @@ def target_exposure(grades: Floats, candidates: Bools, attention_weights: Floats
     return np.where(candidates, target, 0.0)
 
 
+def ideal_exposure(exposed: Exposed, attention: Attention, cutoff: int | None) -> Floats:
+    """The exposure (topics, documents) of the ideal policy: `target_exposure` of the documents in view."""
+    if attention.looks_at_grades:
+        # Documents of a block are alike in grade, so that their order in it changes no rank's attention.
+        ideal = -np.sort(np.where(exposed.candidates, -exposed.grades, np.inf), axis=-1)
+        weights = attention.weights_given(ideal)
+    else:
+        weights = attention.weights(exposed.grades.shape[-1])
+    return target_exposure(exposed.grades, exposed.candidates, weights[..., :cutoff])
+
+
 def group_sums(values: Floats, membership: Floats) -> Floats:
     """The membership-weighted sums (…, group) of (…, document) values.
 
@@ -50,14 +63,17 @@ def group_sums(values: Floats, membership: Floats) -> Floats:
 class ExpectedExposureMeasure(ExposureMeasure):
     """What EE_L, EE_D and EE_R share: EE_L = EE_D − 2·EE_R + Σε*².
 
-    Exposure is that of all retrieved documents, its target ε* that of the candidates. Undefined on a topic without
-    documents; with `attr`, where no document has a membership or the attribute does not apply. Documents of which an
-    attribute says nothing are in no group's sum.
+    Exposure is that of all retrieved documents, its target ε* that of the candidates. Documents of which an attribute
+    says nothing are in no group's sum. With target='task', a group's ε* is its share in the attribute's target of all
+    attention up to the cutoff, whatever was judged. With relevant_only=True, documents without a positive grade have no
+    exposure, so that documents of the right groups gain nothing if they are not relevant. TREC 2022 Fair Ranking has
+    both, with attention='trecfair'. Undefined on a topic without documents; with `attr`, where no document has a
+    membership or the attribute does not apply; with target='task', without a target.
     """
 
     source = (
         "Diaz, Mitra, Ekstrand, Biega, Carterette: Evaluating stochastic rankings with expected exposure. "
-        "CIKM 2020"
+        "CIKM 2020; target='task': Ekstrand, McDonald, Raj, Johnson: Overview of the TREC 2022 Fair Ranking track"
     )
 
     attr: str | None = param(
@@ -65,46 +81,72 @@ class ExpectedExposureMeasure(ExposureMeasure):
         "the attribute into whose groups exposure is summed first; None: documents",
         check=lambda attr: attr is None or (isinstance(attr, str) and attr != ""),
     )
+    target: str = param(
+        "ideal", "ε*: of the ideal policy, or the attribute's target in the task", choices=("ideal", "task")
+    )
+    relevant_only: bool = param(False, "only relevant documents give exposure", choices=(False, True))
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.target == "task" and self.attr is None:
+            raise UsageError(f"{self.name}: target='task' is that of an attribute; it needs attr='…'")
+        if self.target == "task" and self.attention_model.looks_at_grades:
+            raise UsageError(f"{self}: target='task' needs an attention that depends on ranks only")
+
+    @property
+    def depth(self) -> None:
+        """None, as for all measures of exposure; an error now if a cutoff is needed and lacking."""
+        if self.target == "task":
+            self._attention_up_to_cutoff()
+
+    def _attention_up_to_cutoff(self) -> Floats:
+        if self.cutoff is None:
+            raise UsageError(
+                f"{self} needs a cutoff, such as {self}@20, up to which its target shares attention"
+            )
+        return rank_sum(self.attention_model.weights(self.cutoff))
 
     @abstractmethod
     def contributions(self, exposure: Floats, target: Floats) -> tuple[Floats, Floats]:
         """What each document, or group, adds to the value, and the derivative of that by its exposure."""
 
-    def target(self, exposed: Exposed) -> Floats:
-        """The target exposure of each document, (topics, documents)."""
-        attention = self.attention_model
-        if attention.looks_at_grades:
-            # Documents of a block are alike in grade, so that their order in it changes no rank's attention.
-            ideal = -np.sort(np.where(exposed.candidates, -exposed.grades, np.inf), axis=-1)
-            weights = attention.weights_given(ideal)
-        else:
-            weights = attention.weights(exposed.grades.shape[-1])
-        return target_exposure(exposed.grades, exposed.candidates, weights[..., : self.cutoff])
-
     def value_and_gradient(self, exposed: Exposed) -> tuple[Floats, Floats]:
         """The value and ∂value/∂ε of each document, through the sums of its groups where there is an attribute."""
-        exposure, target = exposed.exposure, self.target(exposed)
+        counted = exposed.grades > 0 if self.relevant_only else exposed.present
+        exposure = np.where(counted, exposed.exposure, 0.0)
         if self.attr is None:
-            value, slope = self.contributions(exposure, target)
+            value, slope = self.contributions(exposure, self._ideal(exposed))
             defined: Bools = np.any(exposed.present, axis=-1)
         else:
             attribute = exposed.attribute(self.attr)
-            groups = (group_sums(a, attribute.membership) for a in (exposure, target))
-            value, by_group = self.contributions(*groups)
+            if self.target == "task":
+                target = attribute.target * self._attention_up_to_cutoff()
+            else:
+                target = group_sums(self._ideal(exposed), attribute.membership)
+            value, by_group = self.contributions(group_sums(exposure, attribute.membership), target)
             slope = rank_sum(attribute.membership * by_group[..., None, :])
             defined = attribute.applies & attribute.membership.any(axis=(-2, -1))
-        return np.where(defined, rank_sum(value), np.nan), np.where(defined[..., None], slope, 0.0)
+            defined = defined & ~np.isnan(target).any(axis=-1)
+        gradient = np.where(defined[..., None] & counted, slope, 0.0)
+        return np.where(defined, rank_sum(value), np.nan), gradient
+
+    def _ideal(self, exposed: Exposed) -> Floats:
+        return ideal_exposure(exposed, self.attention_model, self.cutoff)
 
 
 @dataclass(frozen=True)
 class EEL(ExpectedExposureMeasure):
-    """Squared distance of expected exposure from that of the ideal policy."""
+    """Squared distance of expected exposure from that of the ideal policy, or from the task's target for groups.
+
+    With target='task' and relevant_only=True only relevant documents count, so that groups cannot be filled up with
+    others. That is the measure of TREC 2022 Fair Ranking, with attention='trecfair'.
+    """
 
     name = "EE_L"
     direction = LOWER
     formula = (
         "Σ(ε − ε*)² over documents or groups, ε* the mean attention of the ranks that a grade's candidates "
-        "share in the ideal order, 0 for other documents"
+        "share in the ideal order, 0 for other documents; target='task': ε* = T·Σ_{k≤K} v_k, T the target"
     )
 
     def contributions(self, exposure: Floats, target: Floats) -> tuple[Floats, Floats]:
@@ -113,7 +155,11 @@ class EEL(ExpectedExposureMeasure):
 
 @dataclass(frozen=True)
 class EED(ExpectedExposureMeasure):
-    """How unevenly exposure is spread, whatever the grades."""
+    """How unevenly exposure is spread, whatever the grades.
+
+    It is low, too, where little exposure is given: by short lists, and with relevant_only=True by lists of what is not
+    relevant. Read it beside EE_R.
+    """
 
     name = "EE_D"
     direction = LOWER
@@ -133,3 +179,45 @@ class EER(ExpectedExposureMeasure):
 
     def contributions(self, exposure: Floats, target: Floats) -> tuple[Floats, Floats]:
         return exposure * target, target
+
+
+@dataclass(frozen=True)
+class UEXP(ExposureMeasure):
+    """By how much documents get a smaller share of the exposure than of that of the ideal policy, summed into groups.
+
+    Squared over groups it is large where one group bears the underexposure; with total=True it is the underexposure of
+    all of them. ε* is that of EE_L: 0 for documents that are not candidates. They can take exposure from the others,
+    so padding with unjudged documents costs, and so does leaving documents out. Documents of which the attribute says
+    nothing are in no group's sum. Undefined on a topic without candidates or without exposure, where no candidate has a
+    membership, or the attribute does not apply.
+
+    >>> UEXP(attr="SEX", total=True) @ 20
+    UEXP(attr='SEX',total=True)@20
+    """
+
+    name = "UEXP"
+    direction = LOWER
+    formula = "Σ_g U_g² (total=True: Σ_g U_g), U_g = Σ_d m(d,g)·max(0, ε*_d/Σε* − ε_d/Σε), ε* as in EE_L"
+    source = "Ekstrand, McDonald, Raj, Johnson: Overview of the TREC 2022 Fair Ranking track (code: L2UEXP and TotUEXP)"
+    attributes = "one"
+
+    attr: str = param(None, "the attribute's name", check=named)
+    total: bool = param(False, "sum the groups' underexposures, without squares", choices=(False, True))
+
+    def value_and_gradient(self, exposed: Exposed) -> tuple[Floats, Floats]:
+        """UEXP and ∂UEXP/∂ε; 0 at the kinks, where the shares are equal."""
+        attribute = exposed.attribute(self.attr)
+        ideal = ideal_exposure(exposed, self.attention_model, self.cutoff)
+        given, wanted = rank_sum(exposed.exposure)[..., None], rank_sum(ideal)[..., None]
+        share = divide(exposed.exposure, given, given > 0, otherwise=0.0)
+        under = np.maximum(divide(ideal, wanted, wanted > 0, otherwise=0.0) - share, 0.0)
+        groups = group_sums(under, attribute.membership)
+        value = rank_sum(groups if self.total else np.square(groups))
+        by_group = np.ones(groups.shape) if self.total else 2 * groups
+        slope = np.where(under > 0, rank_sum(attribute.membership * by_group[..., None, :]), 0.0)
+        # ∂share_d/∂ε_j = ([d = j] − share_d)/Σε
+        slope = rank_sum(slope * share)[..., None] - slope
+        known: Bools = np.any(exposed.candidate_membership(self.attr), axis=(-2, -1))
+        defined = ((given > 0) & (wanted > 0))[..., 0] & known & attribute.applies
+        gradient = divide(slope, given, defined[..., None] & exposed.present, otherwise=0.0)
+        return np.where(defined, value, np.nan), gradient

@@ -25,6 +25,7 @@ INDEX = {
     "EE_L": "expected_exposure:EEL",
     "EE_D": "expected_exposure:EED",
     "EE_R": "expected_exposure:EER",
+    "UEXP": "expected_exposure:UEXP",
     "AWRF": "awrf:AWRF",
     "M1": "awrf:M1",
     "DP": "ratios:DP",
@@ -36,6 +37,10 @@ INDEX = {
     "rKL": "prefix:RKL",
     "rRD": "prefix:RRD",
     "FAIR": "prefix:FAIR",
+    "NDKL": "representation:NDKL",
+    "Skew": "representation:Skew",
+    "Infeasible": "representation:Infeasible",
+    "ARP": "pairwise:ARP",
 }
 """Name of the measure: module below `fairevals.measures`, and class in it."""
 

@@ -1,4 +1,4 @@
-"""Log-ratios of the protected group over the rest: exposure (DP), by merit (EUR, RUR)."""
+"""Log-ratios between groups, of exposure (DP) and by merit (EUR, RUR): a protected one over the rest, or any two."""
 
 from abc import abstractmethod
 from dataclasses import dataclass
@@ -7,7 +7,17 @@ import numpy as np
 
 from fairevals.collection import AttributeView, Exposed
 from fairevals.errors import unknown
-from fairevals.measures.base import ExposureMeasure, divide, merit, merit_param, named, near, param, rank_sum
+from fairevals.measures.base import (
+    LOWER,
+    ExposureMeasure,
+    divide,
+    merit,
+    merit_param,
+    named,
+    near,
+    param,
+    rank_sum,
+)
 from fairevals.measures.disparity import group_means
 from fairevals.measures.expected_exposure import group_sums
 from fairevals.typing import Floats
@@ -31,17 +41,47 @@ def sides(attribute: AttributeView, protected: str) -> Floats:
     return np.stack([attribute.membership[..., at], rest], axis=-1)
 
 
-def log_ratio(values: Floats, per: Floats | None = None) -> Floats:
-    """ln of the first over the second on the last axis, after dividing by `per` if given.
+def log_quotients(values: Floats, per: Floats | None = None) -> Floats:
+    """ln of each side's value, (…, side), after dividing by `per` if given.
 
-    NaN where any of the numbers is 0 or undefined: the ratio says nothing there.
+    NaN for a side without documents (its value is NaN) or without merit: there is nothing to compare. −inf for one
+    without exposure.
 
-    >>> log_ratio(np.array([[2.0, 1.0], [2.0, 0.0]])).round(4)
-    array([0.6931,    nan])
+    >>> log_quotients(np.array([2.0, 0.0, np.nan, 1.0]), np.array([1.0, 1.0, np.nan, 0.0])).round(4)
+    array([0.6931,   -inf,    nan,    nan])
     """
     quotients = values if per is None else divide(values, per, per > 0)
-    above, below = quotients[..., 0], quotients[..., 1]
-    return np.log(divide(above, below, (above > 0) & (below > 0)))  # comparisons with NaN are False
+    return np.log(quotients, out=np.full(quotients.shape, -np.inf), where=quotients != 0)
+
+
+def log_ratio(logarithms: Floats) -> tuple[Floats, Floats]:
+    """The first logarithm less the second on the last axis, and its gradient by both; NaN unless both are finite.
+
+    >>> value, gradient = log_ratio(np.array([0.5, 0.75]))
+    >>> float(value), gradient
+    (-0.25, array([ 1., -1.]))
+    """
+    defined = np.isfinite(logarithms).all(axis=-1, keepdims=True)
+    first, second = np.moveaxis(np.where(defined, logarithms, np.nan), -1, 0)
+    return first - second, np.where(defined, np.array([1.0, -1.0]), 0.0)
+
+
+def log_range(logarithms: Floats) -> tuple[Floats, Floats]:
+    """The largest logarithm less the smallest on the last axis, and its gradient by all.
+
+    NaNs are left out. NaN with fewer than two others, and where one is −inf.
+
+    >>> value, gradient = log_range(np.array([0.5, np.nan, 0.75, 0.25]))
+    >>> float(value), gradient
+    (0.5, array([ 0.,  0.,  1., -1.]))
+    """
+    compared = ~np.isnan(logarithms)
+    low, high = (np.where(compared, logarithms, otherwise) for otherwise in (np.inf, -np.inf))
+    defined = (np.count_nonzero(compared, axis=-1) > 1) & np.isfinite(low.min(axis=-1))
+    value = high.max(axis=-1) - np.where(defined, low.min(axis=-1), np.nan)
+    group = np.arange(logarithms.shape[-1])
+    largest, smallest = (group == at[..., None] for at in (high.argmax(axis=-1), low.argmin(axis=-1)))
+    return value, np.where(defined[..., None], largest * 1.0 - smallest, 0.0)
 
 
 @dataclass(frozen=True)
@@ -49,14 +89,24 @@ class RatioMeasure(ExposureMeasure):
     """What DP, EUR and RUR share. 0 is fair; above 0 the protected group has more, below 0 less.
 
     Means are over the candidates. With a weight of 1, 1/M̄ or M_d/M̄ for each document's exposure, all three are ln of
-    the ratio of the two sides' weighted mean exposures.
+    the ratio of the two sides' weighted mean exposures. Without `protected`, all groups are compared: the value is the
+    largest difference between the logarithms of two groups, and lower is better.
     """
 
     direction = near(0.0)
     attributes = "one"
 
     attr: str = param(None, "the attribute's name", check=named)
-    protected: str = param(None, "the group that is compared with the rest of the attribute", check=named)
+    protected: str | None = param(
+        None,
+        "the group that is compared with the rest of the attribute; None: the two groups that differ most",
+        check=lambda group: group is None or named(group),
+    )
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.protected is None:
+            object.__setattr__(self, "direction", LOWER)
 
     @abstractmethod
     def weights(self, exposed: Exposed) -> tuple[Floats | float, Floats | None]:
@@ -65,27 +115,32 @@ class RatioMeasure(ExposureMeasure):
     def value_and_gradient(self, exposed: Exposed) -> tuple[Floats, Floats]:
         """The value, and by ε each document's part in its side's sum: the merits cancel."""
         attribute = exposed.attribute(self.attr)
-        membership = sides(attribute, self.protected) * exposed.candidates[..., None]
+        membership = attribute.membership if self.protected is None else sides(attribute, self.protected)
+        membership = membership * exposed.candidates[..., None]
         factor, merits = self.weights(exposed)
         weighted = exposed.exposure * factor
         per = None if merits is None else group_means(merits, membership)
-        value = log_ratio(group_means(weighted, membership), per)
-        value = np.where(attribute.applies, value, np.nan)
-        sums = group_sums(weighted, membership)
-        defined = (sums > 0) & ~np.isnan(value)[..., None]
-        share = divide(np.array([1.0, -1.0]), sums, defined, otherwise=0.0)
-        return value, rank_sum(membership * share[..., None, :]) * factor
+        logarithms = log_quotients(group_means(weighted, membership), per)
+        value, slope = (log_range if self.protected is None else log_ratio)(logarithms)
+        slope = np.where(attribute.applies[..., None], slope, 0.0)
+        share = divide(slope, group_sums(weighted, membership), slope != 0, otherwise=0.0)
+        return np.where(attribute.applies, value, np.nan), rank_sum(membership * share[..., None, :]) * factor
 
 
 @dataclass(frozen=True)
 class DP(RatioMeasure):
     """Demographic parity of exposure, in which merit plays no part.
 
-    Undefined where a side has no documents or no exposure, or the attribute does not apply.
+    Without `protected`, the largest difference between two groups, lower is better; groups without candidates are left
+    out. Undefined where a side, or a group that has candidates, has no exposure; where fewer than two have candidates;
+    and where the attribute does not apply.
     """
 
     name = "DP"
-    formula = "ln(ε̄_protected / ε̄_rest), ε̄ membership-weighted mean exposures"
+    formula = (
+        "ln(ε̄_protected / ε̄_rest), ε̄ membership-weighted mean exposures; "
+        "without protected: max_g ln ε̄_g − min_g ln ε̄_g"
+    )
     source = (
         "Singh, Joachims: Fairness of exposure in rankings. KDD 2018; "
         "the logarithm: Raj, Ekstrand: Measuring fairness in ranked results. SIGIR 2022"
@@ -99,11 +154,16 @@ class DP(RatioMeasure):
 class EUR(RatioMeasure):
     """Exposed utility ratio: whether exposure is in proportion to merit (disparate treatment).
 
-    Undefined where a side has no documents, no exposure or no merit, or the attribute does not apply.
+    Without `protected`, the largest difference between two groups, lower is better; groups without candidates or
+    without merit are left out. Undefined where a side, or a group that has merit, has no exposure; where fewer than two
+    have merit; and where the attribute does not apply.
     """
 
     name = "EUR"
-    formula = "ln((ε̄/M̄)_protected / (ε̄/M̄)_rest), ε̄ and M̄ membership-weighted means"
+    formula = (
+        "ln((ε̄/M̄)_protected / (ε̄/M̄)_rest), ε̄ and M̄ membership-weighted means; "
+        "without protected: max_g ln(ε̄/M̄)_g − min_g ln(ε̄/M̄)_g"
+    )
     source = DP.source
 
     merit: str = merit_param()
@@ -116,11 +176,16 @@ class EUR(RatioMeasure):
 class RUR(RatioMeasure):
     """Realised utility ratio: whether what exposure brings is in proportion to merit (disparate impact).
 
-    Undefined where a side has no documents, no merit, or no exposure of its documents with merit.
+    Without `protected`, the largest difference between two groups, lower is better; groups without candidates or
+    without merit are left out. Undefined where the documents with merit of a side, or of a group that has some, have no
+    exposure; where fewer than two have merit; and where the attribute does not apply.
     """
 
     name = "RUR"
-    formula = "ln((mean of ε·M / M̄)_protected / (mean of ε·M / M̄)_rest), membership-weighted means"
+    formula = (
+        "ln((mean of ε·M / M̄)_protected / (mean of ε·M / M̄)_rest), membership-weighted means; "
+        "without protected: the largest ln less the smallest, over groups"
+    )
     source = DP.source
 
     merit: str = merit_param()
