@@ -62,7 +62,7 @@ def test_a_topic_without_a_known_group_is_not_counted_as_zero():
 
 
 def test_shares_are_undefined_where_no_document_has_a_known_group():
-    shares = distribution(RUN, collection(memberships={"z": "x"}, unmapped="skip"), 2)
+    shares = distribution(RUN, collection(memberships={"c": "x"}, unmapped="skip"), 2)
     assert shares.topics == 0
     assert np.isnan(shares.achieved).all() and np.isnan(shares.target).all()
 

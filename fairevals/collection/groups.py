@@ -178,7 +178,7 @@ class Attribute:
         rows = np.flatnonzero(applies[qrels.topic_of])
         known = self.columns.index.find(numbers[qrels.topic_of[rows]], qrels.docs.take(rows)) >= 0
         # One that was bound before has known documents: later qrels may be a batch of few topics.
-        if rows.size and not known.any() and len(self.columns.docs) and not (by_position or self.topics):
+        if rows.size and not known.any() and not (by_position or self.topics):
             self._raise_unknown(qrels, int(rows[0]))
         aligned = replace(
             self,
