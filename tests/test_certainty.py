@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import json
 import math
 
 import numpy as np
@@ -87,9 +88,24 @@ def test_the_rule_of_three():
     scores = evaluated({"a": 0.0, "b": -4.0}, {"t": {"a": 0, "b": 1}}, ["ERR@1"], samples=3)
     assert scores.values[0, 0, 0] == 0
     assert scores.se[0, 0, 0] == pytest.approx((1 / (1 + math.exp(4))) / 1.96)
-    scores = evaluated({"a": 0.0, "b": 0.0}, {"t": {"a": 1, "b": 2}}, ["RR"], samples=1000)
-    assert scores.values[0, 0, 0] == 1
-    assert scores.se[0, 0, 0] == pytest.approx(3 / 1000 / 1.96)
+
+
+def test_a_rare_ranking_beside_common_ones():
+    """The samples show two values that are nearly the same; a third, far from them, is too rare to come up."""
+    grades = {"a": 10, "b": 0, "x": 1, "y": 0}
+    run = {"a": 0.0, "b": -8.1, "x": -60.0, "y": -60.0}
+    scores = evaluated(run, {"t": grades}, ["ERR"], samples=1000)
+    value, se = scores.values[0, 0, 0], scores.se[0, 0, 0]
+    assert abs(value - 0.998878) <= 1.96 * se
+    assert se == pytest.approx((1 - 1 / (1 + math.exp(-8.1))) / 1.96, rel=1e-3)
+
+
+def test_rankings_that_were_all_seen_need_no_bound():
+    """Few values come up, but there are no others: the standard deviation of the samples tells the error."""
+    run, qrels = {"a": 1.0, "b": 0.0, "c": 0.0}, {"t": {"a": 0, "b": 1, "c": 0}}
+    drawn = [evaluated(run, qrels, ["RR"], samples=400, seed=s) for s in range(60)]
+    spread = np.std([scores.values[0, 0, 0] for scores in drawn])
+    assert drawn[0].se[0, 0, 0] == pytest.approx(spread, rel=0.3)
 
 
 @pytest.mark.parametrize(
@@ -105,6 +121,13 @@ def test_a_value_that_every_ranking_has_is_certain(run, grades):
     assert np.all(scores.se[0, :, 0] == 0)
 
 
+def test_sets_are_certain():
+    """Two documents in any order: measures of the set have one value."""
+    measures = ["NumRet", "R@10", "SetP", "Judged@10", "Success@5"]
+    scores = evaluated({"a": 1.0, "b": 1.0}, {"t": {"a": 2, "b": 0}}, measures, samples=10)
+    assert np.all(scores.se[0, :, 0] == 0)
+
+
 def test_sampled_exposure_of_documents_never_drawn():
     policy = PlackettLuce([0.0, RARE, -np.inf])
     estimate = policy.exposure("log2", k=1, method="mc", samples=40, rng=0)
@@ -112,6 +135,12 @@ def test_sampled_exposure_of_documents_never_drawn():
     assert estimate.value[1] == 0 < exact[1]
     assert np.all(np.abs(estimate.value - exact) <= 1.96 * estimate.se * (1 + 1e-6))
     assert estimate.se[2] == 0
+    for attention in ((0.0, 1.0), (0.5, 1000.0)):  # the largest weight is not the first
+        estimate = policy.exposure(attention, method="mc", samples=40, rng=0)
+        error = np.abs(estimate.value - policy.exposure(attention).value)
+        assert np.all(error <= 1.96 * estimate.se * (1 + 1e-6))
+    sampled = policy.exposure("cascade", method="mc", samples=5, grades=[1.0, 0.0, 0.0])
+    assert np.all(sampled.se[:2] > 0)
     assert PlackettLuce([3.0]).exposure(method="mc", samples=5).se == 0
 
 
@@ -148,3 +177,20 @@ def test_large_log_weights_are_a_certain_ranking():
     assert scores.se[0, 1, 0] == 0
     with pytest.raises(InputError, match="expected log-weights"):
         evaluated({"a": 1e300, "b": -1e300}, {"t": {"a": 2, "b": 1}}, ["ERR"], samples=5, temperature=1e-10)
+
+
+def test_sampled_exposure_of_groups(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "q").write_text("t1 0 a 2\nt1 0 b 1\n")
+    (tmp_path / "r").write_text("t1 Q0 a 1 11 g\nt1 Q0 b 2 0 g\n")
+    (tmp_path / "m.csv").write_text("doc,group\na,m\nb,w\n")
+    (tmp_path / "t.toml").write_text(
+        'qrels = "q"\n[attributes.A]\ngroups = ["m", "w"]\nmemberships = "m.csv"\n'
+    )
+    words = ["exposure", "--task", "t.toml", "r", "--policy", "pl", "--by", "group", "--format", "json"]
+    assert main(words) == 0
+    exact = json.loads(capsys.readouterr().out)
+    assert main([*words, "--method", "mc"]) == 0
+    for row, truth in zip(json.loads(capsys.readouterr().out), exact, strict=True):
+        assert abs(row["exposure"] - truth["exposure"]) <= 1.96 * row["se"] * (1 + 1e-6)
+        assert row["se"] > 0

@@ -42,6 +42,7 @@ FILES = {
     "comments": "# first\n" + "\n# t3\n".join(SORTED) + "\n\n# last",
     "long comments": ("# " + "x" * 300 + "\n").join(SORTED),
     "ntcir": "<SYSDESC>a system</SYSDESC>\n" + "".join(SORTED),
+    "ntcir without a topic": "<SYSDESC>a system</SYSDESC>\n" + "".join(SORTED[DOCS:]),
     "interleaved": "".join(SORTED[::2] + SORTED[1::2]),
     "one line torn off": "".join([*SORTED[1:], SORTED[0]]),
     "one topic": "".join(SORTED[:DOCS]),
@@ -78,7 +79,7 @@ def scored(path, kind, executor=None, **task):
 @pytest.mark.parametrize("name", FILES)
 def test_parts_give_what_the_whole_gives(tmp_path, name, kind):
     kind = "samples" if name.startswith(("samples", "TREC")) else kind
-    task = {"order": "file"} if name == "ntcir" else {}
+    task = {"order": "file"} if name.startswith("ntcir") else {}
     (tmp_path / "my.run").write_text(FILES[name], newline="")
     with ThreadPoolExecutor(3) as executor:
         parts = scored(tmp_path / "my.run", kind, executor, **task)

@@ -6,7 +6,7 @@ import argparse
 import sys
 from collections.abc import Callable, Iterable
 from contextlib import suppress
-from os.path import samefile
+from os.path import realpath, samefile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -138,6 +138,8 @@ def check_outputs(args: argparse.Namespace, named: Iterable[Path] = (), outputs:
 
     given = (getattr(args, name, None) for name in ("output", "figure"))
     files = [*(Path(file) for file in given if file not in (None, "-")), *outputs]
+    if len({realpath(file) for file in files}) < len(files):
+        raise UsageError(f"two outputs are {escape(str(files[0]), 200)}; give each a file of its own")
     files = [file for file in files if file.is_file() and not reads_once(file)]
     if args.force or not files:
         return

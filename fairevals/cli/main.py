@@ -189,7 +189,10 @@ def _run(words: list[str]) -> int:
     # Handle termination like an interrupt from the keyboard, so that half-written files are removed. Outside the main
     # thread the caller's handlers stay, and not every system has SIGALRM.
     with contextlib.suppress(ValueError, AttributeError):
-        signal.signal(signal.SIGTERM, signal.default_int_handler)
+        for name in ("SIGTERM", "SIGHUP"):  # not what nohup ignores; Windows has no SIGHUP
+            number = getattr(signal, name, None)
+            if number is not None and signal.getsignal(number) == signal.SIG_DFL:
+                signal.signal(number, signal.default_int_handler)
         signal.signal(signal.SIGALRM, signal.default_int_handler)
     warnings.showwarning = _print_warning
     args = make_parser(words[0]).parse_args(words[1:])

@@ -12,12 +12,16 @@ from fairevals.evaluation.plan import Plan, parts_of
 from fairevals.io.task import Task
 from fairevals.measures import CompositeMeasure, ExposureMeasure, LinearMeasure, Measure, RankingMeasure
 from fairevals.measures.base import divide, rank_sum, stretches
-from fairevals.policy.plackett_luce import AGREEMENT, Estimate
+from fairevals.policy.plackett_luce import AGREEMENT, Estimate, agreeing_se
 from fairevals.policy.policies import Exposure, OneRanking, Policy, jackknife
 from fairevals.typing import Bools, Floats, Ints
 
 CELLS_OF_SAMPLES = 1 << 22
 """How many (topic, sample, rank, group) cells are looked at together, at most."""
+
+
+NEARLY = 1e-3
+"""Samples that differ from their mean by less than this agree."""
 
 
 def expectations(
@@ -76,7 +80,10 @@ def _of_exposure(
         )
     without = np.stack([measure.of_exposure(block.exposed(each)) for each in exposure.left_out])
     estimate = jackknife(value, without)
-    return _unless_agreeing(estimate, policy, block, measure.cutoff)
+    agree = np.asarray(estimate.se) < AGREEMENT * np.maximum(1.0, np.abs(value))
+    return (
+        _with_unseen(estimate, agree, policy.agreeing_se(block, measure.cutoff)) if agree.any() else estimate
+    )
 
 
 def _within_bounds(measure: LinearMeasure, block: Block, value: Floats) -> Floats:
@@ -92,18 +99,24 @@ def _within_bounds(measure: LinearMeasure, block: Block, value: Floats) -> Float
     return np.clip(value, worst, best)
 
 
-def _unless_agreeing(
-    estimate: Estimate, policy: Policy, block: Block, depth: int | None, certain: Bools | bool = False
-) -> Estimate:
-    """The estimate; where its samples agree, with a standard error above 0 unless the value is `certain`."""
-    value, se = estimate.value, estimate.se
-    if se is None:
+def _with_unseen(estimate: Estimate, where: Bools, unseen: Floats) -> Estimate:
+    """The estimate with the part of its standard error that samples cannot show (see `agreeing_se`), in [0, 1]."""
+    if estimate.se is None:
         return estimate
-    agree = (se < AGREEMENT * np.maximum(1.0, np.abs(value))) & ~np.asarray(certain)
-    if not agree.any():
-        return estimate
-    floor = policy.agreeing_se(block, depth) * np.maximum(1.0, np.abs(value))
-    return Estimate(value, np.where(agree, floor, se))
+    se = np.hypot(estimate.se, unseen * np.maximum(1.0, np.abs(estimate.value)))
+    return Estimate(estimate.value, np.where(where, se, estimate.se))
+
+
+def _is_constant(measure: RankingMeasure, block: Block) -> Bools:
+    """(topics,): whether utility is the same for any ranking, because it is for those up and down by grade."""
+    if measure.attributes != "none":
+        return np.zeros(len(block.topics), dtype=bool)
+    grades = np.nan_to_num(block.raw_grades, nan=-np.inf)
+    one, other = (
+        measure.of_ranking(block.reordered(_ranking_by(block, sign * grades)[:, None])).ravel()
+        for sign in (-1, 1)
+    )
+    return np.asarray(one == other)
 
 
 def _of_rankings(measures: Mapping[str, RankingMeasure], policy: Policy, block: Block) -> dict[str, Estimate]:
@@ -137,20 +150,23 @@ def _of_rankings(measures: Mapping[str, RankingMeasure], policy: Policy, block: 
             possible = _possible_value(term, block)
         means[name] = _sample_mean(values, weights, counts, possible)
     estimates, count = {}, counts.sum(axis=1)
-    retrieved = np.arange(block.row.shape[1]) < block.retrieved[:, None]
-    raw = np.nan_to_num(block.raw_grades, nan=np.inf)
-    same_grades = np.all(~retrieved | (raw == raw[:, :1]), axis=1)  # then any order has the same utility
     for name, measure in measures.items():
         centres, deviations = zip(*(means[str(term)] for term in terms[name]), strict=True)
-        value, se = measure.combine(centres, by_topic), None
+        estimates[name] = Estimate(measure.combine(centres, by_topic))
         if policy.sampled:
-            squares = np.where(counts, measure.combine(deviations, by_sample), 0.0) ** 2
-            se = np.sqrt(squares.sum(axis=1) / (count - 1) / count)
+            value, moved = (
+                estimates[name].value,
+                np.where(counts, measure.combine(deviations, by_sample), 0.0),
+            )
+            se = np.sqrt((moved**2).sum(axis=1) / (count - 1) / count)
             se[np.isnan(value)] = np.nan
-        estimates[name] = Estimate(value, se)
-        if policy.sampled:
-            certain = same_grades & (measure.attributes == "none")
-            estimates[name] = _unless_agreeing(estimates[name], policy, block, depth, certain)
+            estimates[name] = Estimate(value, se)
+            # A rare ranking may have a value that is far from those that came up, if these are nearly the same.
+            agree = np.max(np.abs(moved), axis=1) < NEARLY * np.maximum(1.0, np.abs(value))
+            if agree.any():
+                agree &= ~_is_constant(measure, block)
+                unseen = agreeing_se(samples, policy.unseen(block, order, agree))
+                estimates[name] = _with_unseen(estimates[name], agree, unseen)
     return estimates
 
 

@@ -19,7 +19,7 @@ from fairevals.measures.base import MERITS, merit
 from fairevals.measures.disparity import group_means
 from fairevals.measures.expected_exposure import group_sums, target_exposure
 from fairevals.measures.shares import shares_of_sum
-from fairevals.policy.plackett_luce import Estimate
+from fairevals.policy.plackett_luce import AGREEMENT, Estimate
 from fairevals.policy.policies import Exposure, PlackettLuceRun, Policy, generator, jackknife
 from fairevals.typing import Bools, Floats
 
@@ -142,7 +142,8 @@ def group_exposures(
         else:
             exposure = opened.policy.exposure(block, query.model, query.cutoff)
         for name in names:
-            columns = _group_columns(block, name, exposure, query)
+            unseen = opened.policy.agreeing_se(block, query.cutoff)
+            columns = _group_columns(block, name, exposure, query, unseen)
             kept[name].append(columns)
             for t in np.flatnonzero(~np.isnan(columns[0][:, 0])).tolist():
                 for g, group in enumerate(block.attributes[name].groups):
@@ -151,7 +152,9 @@ def group_exposures(
         yield from _mean_rows(name, loaded.attributes[name].spec.groups, kept[name])
 
 
-def _group_columns(block: Block, name: str, exposure: Exposure, query: ExposureQuery) -> tuple[Floats, ...]:
+def _group_columns(
+    block: Block, name: str, exposure: Exposure, query: ExposureQuery, unseen: Floats
+) -> tuple[Floats, ...]:
     """Exposure, standard error, share, target and mean merit, each (topics, groups); NaN where it does not apply."""
     view = block.attributes[name]
     sums = group_sums(exposure.value, view.membership)
@@ -159,6 +162,9 @@ def _group_columns(block: Block, name: str, exposure: Exposure, query: ExposureQ
     if exposure.left_out is not None:
         without = np.stack([group_sums(each, view.membership) for each in exposure.left_out])
         se = np.asarray(jackknife(sums, without).se)
+        # As for documents: samples that agree are no certainty.
+        span = 1.0 if query.model.looks_at_grades else float(np.max(query.model.weights(block.row.shape[1])))
+        se = np.where(se < AGREEMENT * span, span * unseen[:, None], se)
     there: Bools = view.applies[:, None] & (block.retrieved > 0)[:, None]
     candidates = block.exposed(exposure.value).candidate_membership(name)
     mean_merit = group_means(merit(block.grades, query.merit), candidates)

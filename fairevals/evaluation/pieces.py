@@ -301,11 +301,11 @@ class _Gathered:
         """Whether only the whole run can tell what is wrong: a piece is broken, or no topic is judged."""
         return self.is_broken or bool(self.scored.size and not self.scored.any())
 
-    def missing(self, run: int) -> list[Piece]:
+    def missing(self, run: int, order: str) -> list[Piece]:
         """A piece for the judged topics that the run lacks, if there are any."""
         numbers = np.flatnonzero(~self.scored)
         tag, file = self.pieces[0].tag, self.pieces[0].source
-        nothing = Run(tag, file, [], np.zeros(1, np.int64), Ids.of([]), np.zeros(0), 0)
+        nothing = Run(tag, file, [], np.zeros(1, np.int64), Ids.of([]), np.zeros(0), 0, order)
         return [Piece(run, nothing, numbers)] if numbers.size else []
 
 
@@ -379,7 +379,7 @@ def score(
                     gathered[run] = _Gathered(len(plan.measures), len(qrels.topics))
                     pieces.append(Piece(run, sources[run]))
                 else:
-                    pieces += one.missing(run)
+                    pieces += one.missing(run, collection.task.order)
     named, statuses = [], []
     remarks = list(_unmapped_remarks(collection.attributes))
     for run, one in enumerate(gathered):

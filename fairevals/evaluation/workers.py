@@ -150,7 +150,9 @@ def _work(connection: Any, initializer: Callable[..., object] | None, initargs: 
     """What a worker does."""
     # Ctrl-C reaches all processes of a terminal: the one that started this one decides what becomes of it.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    for name in ("SIGTERM", "SIGHUP"):
+        if hasattr(signal, name):
+            signal.signal(getattr(signal, name), signal.SIG_DFL)
     if hasattr(signal, "pthread_sigmask"):
         signal.pthread_sigmask(signal.SIG_UNBLOCK, (signal.SIGINT, signal.SIGTERM))
     threading.Thread(target=_end_with_parent, daemon=True).start()

@@ -129,7 +129,7 @@ def _rename(part: Path, folder: Path) -> None:
 
 
 _NOT_EXCHANGEABLE = {
-    *(errno.EPERM, errno.EACCES, errno.EBUSY, errno.EXDEV, errno.EMLINK),
+    *(errno.EPERM, errno.EBUSY, errno.EXDEV, errno.EMLINK),
     *(errno.EINVAL, errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP),
 }
 
@@ -193,6 +193,9 @@ def _link_files(old: Path, new: Path, left: Collection[str], below: str = "") ->
 
 def _move(names: Collection[str], part: Path, folder: Path, left: Collection[str]) -> None:
     """Rename the files of a part into a folder one after the other, and delete those `left`."""
+    for name in names:  # before the first is renamed
+        if (folder / name).is_dir() and not (folder / name).is_symlink():
+            raise OSError(errno.EISDIR, os.strerror(errno.EISDIR), str(folder / name))
     for name in names:
         for above in reversed(Path(name).parents[:-1]):
             if (folder / above).is_symlink():  # it may lead anywhere

@@ -199,7 +199,7 @@ class LineFormat:
 
     def examine(self, source: Source) -> Iterator[tuple[int, list[bytes], Problem | None]]:
         """The lines with data one by one: the number of the line, its cells, and what is wrong with it, if anything."""
-        for number, line in source.lines():
+        for number, line in source.lines(comments=False):
             if number <= self.skip:
                 continue
             place = Place(source.name, number)
@@ -233,7 +233,11 @@ class LineFormat:
 
 def data_lines(source: Source) -> Iterator[tuple[int, bytes]]:
     """The lines that are neither blank nor comments with their numbers, for finding out the format."""
-    return ((number, line) for number, line in source.lines(1 << 14) if not line.lstrip().startswith(b"#"))
+    return (
+        (number, line)
+        for number, line in source.lines(1 << 14, comments=False)
+        if not line.lstrip().startswith(b"#")
+    )
 
 
 def joined(parts: Sequence[tuple[Ints, Ids, Floats]]) -> tuple[Ints, Ids, Floats]:

@@ -93,6 +93,8 @@ def _remove(part: Path) -> None:
     """Remove a file, or a folder with its content, as far as the system allows."""
     with suppress(OSError):
         if part.is_dir() and not part.is_symlink():
+            for folder, _, _ in os.walk(part):  # one that is read-only could not be emptied
+                Path(folder).chmod(0o700)
             shutil.rmtree(part, ignore_errors=True)
         else:
             part.unlink(missing_ok=True)

@@ -23,6 +23,8 @@ from fairevals.io.parts import naming, part_of
 
 BOM = b"\xef\xbb\xbf"
 _TEXT = re.compile(rb"[^ \t\r\n][^\n]*")
+_DATA = re.compile(rb"^[ \t\r]*+[^ \t\r\n#][^\n]*", re.MULTILINE)
+_CONTROL = re.compile(rb"[\x00-\x08\x0b\x0c\x0e-\x1f]")
 _HEAD = 1 << 12
 _PIECE = 1 << 18
 _XZ_MEMORY = 1 << 28
@@ -163,6 +165,13 @@ def checked_path(what: Any) -> str | os.PathLike[str]:
     if not isinstance(what, (str, os.PathLike)):
         raise UsageError(f"{escape(repr(what))} is no path; expected the path of a file")
     return what
+
+
+def _is_utf8(data: bytes) -> bool:
+    try:
+        return data.isascii() or bool(data.decode())
+    except UnicodeDecodeError:
+        return False
 
 
 class Source:
@@ -332,12 +341,16 @@ class Source:
             number += len(ended)
         return number
 
-    def lines(self, size: int = 1 << 20) -> Iterator[tuple[int, bytes]]:
-        """The lines that are not blank, without their ends, numbered from 1. Slower than `chunks`."""
+    def lines(self, size: int = 1 << 20, *, comments: bool = True) -> Iterator[tuple[int, bytes]]:
+        """The lines that are not blank, without their ends, numbered from 1. Slower than `chunks`.
+
+        Without `comments`, most lines that start with `#` are left out too: those of chunks in which all is text.
+        """
         number = 1
         for chunk in self.chunks(size):
             at = 0
-            for text in _TEXT.finditer(chunk):  # skips megabytes of blank lines at once
+            wanted = _TEXT if comments or _CONTROL.search(chunk) or not _is_utf8(chunk) else _DATA
+            for text in wanted.finditer(chunk):  # skips megabytes of other lines at once
                 start = chunk.rfind(b"\n", at, text.start()) + 1 or at
                 number += chunk.count(b"\n", at, start)
                 yield number, chunk[start : text.end()].removesuffix(b"\r")

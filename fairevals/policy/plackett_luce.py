@@ -264,7 +264,11 @@ class PlackettLuce:
         agree = (se < AGREEMENT) & (self._scores > -np.inf)
         if agree.any():
             other = np.reshape(self.other_rankings(k), (-1, 1))
-            se = np.where(agree, model.weights(1) * agreeing_se(samples, other), se)
+            span = 1.0  # of an attention that looks at grades
+            if not model.looks_at_grades:
+                weights = np.append(model.weights(min(k, self._scores.shape[1])), 0.0)  # 0 beyond the cutoff
+                span = float(weights.max() - weights.min())
+            se = np.where(agree, span * agreeing_se(samples, other), se)
         return Estimate(self._as_given(value), self._as_given(se))
 
     def other_rankings(self, k: int | None = None) -> Floats:

@@ -10,7 +10,7 @@ import numpy as np
 from fairevals.attention import Attention
 from fairevals.collection.blocks import Block
 from fairevals.policy.plackett_luce import Estimate, PlackettLuce, agreeing_se
-from fairevals.typing import Floats, Ints
+from fairevals.typing import Bools, Floats, Ints
 
 EXPOSURE_TOLERANCE = 1e-12
 """Of exact exposure: far below the printed digits, so that a perfect nDCG does not read 1.0000000001."""
@@ -70,6 +70,10 @@ class Policy(ABC):
         """(topics,): the standard error of a value in [0, 1] that all samples have; 0 where nothing is sampled."""
         return np.zeros(len(block.topics))
 
+    def unseen(self, block: Block, rankings: Ints, where: Bools) -> Floats:
+        """(topics,): the probability of all other rankings than these, on the topics of `where`."""
+        return np.zeros(len(block.topics))
+
     def exposure(self, block: Block, attention: Attention, cutoff: int | None) -> Exposure:
         """Expected attention of every document of the block."""
         order = self.rankings(block, cutoff)
@@ -126,6 +130,14 @@ class PlackettLuceRun(Policy):
             return np.full((len(block.topics), self.samples, 0), -1, dtype=np.int64)
         generators = [generator(self.seed, self.run, topic) for topic in block.topics]
         return self.policy(block).sample(self.samples, k=k, rng=generators)
+
+    def unseen(self, block: Block, rankings: Ints, where: Bools) -> Floats:
+        unseen = np.zeros(len(block.topics))
+        for t in np.flatnonzero(where).tolist():
+            policy = PlackettLuce(block.scores[t], temperature=self.temperature)
+            seen = np.exp(policy.log_prob(np.unique(rankings[t], axis=0)))
+            unseen[t] = max(0.0, 1.0 - float(seen.sum()))
+        return unseen
 
     def agreeing_se(self, block: Block, depth: int | None) -> Floats:
         return agreeing_se(self.samples, self.policy(block).other_rankings(depth))

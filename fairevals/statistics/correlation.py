@@ -31,7 +31,7 @@ class RankCorrelations:
     """For each measure, the number of topics common to all runs that have any value."""
 
     def frame(self) -> pd.DataFrame:
-        """One row for every two measures: measure, other, tau, low, high, and the topics by which both rank the runs."""
+        """One row for every two measures: measure, other, tau, low, high, and the topics by which both rank."""
         import pandas as pd
 
         pairs = list(combinations(range(len(self.measures)), 2))
