@@ -131,7 +131,12 @@ def test_every_measure_of_the_registry(name):
                 measure.NAME == "nDCG" and -1 in grades and measure["dcg"] != "log2"
             ):
                 continue  # see test_err_has_the_max_grade_of_the_task; gdeval takes negative grades as negative gains
-            mine, expected = ours(run, qrels, [str(measure)]), theirs(run, qrels, measure)
+            try:
+                expected = theirs(run, qrels, measure)
+            except AssertionError as error:  # ranx, which ir-measures prefers if it is there, and pandas 3
+                assert "dtype must be" in str(error)
+                continue
+            mine = ours(run, qrels, [str(measure)])
             native = not isinstance(parse_measure(str(measure)), Delegated)
             tolerance = (
                 6e-6 if measure.NAME == "nDCG" and measure["dcg"] == "exp-log2" else 1e-12
