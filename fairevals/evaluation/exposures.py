@@ -141,8 +141,9 @@ def group_exposures(
             exposure = Policy.exposure(opened.policy, block, query.model, query.cutoff)
         else:
             exposure = opened.policy.exposure(block, query.model, query.cutoff)
+        sampled = exposure.left_out is not None
+        unseen = opened.policy.agreeing_se(block, query.cutoff) if sampled else np.zeros(len(block.topics))
         for name in names:
-            unseen = opened.policy.agreeing_se(block, query.cutoff)
             columns = _group_columns(block, name, exposure, query, unseen)
             kept[name].append(columns)
             for t in np.flatnonzero(~np.isnan(columns[0][:, 0])).tolist():

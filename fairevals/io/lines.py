@@ -16,11 +16,10 @@ import numpy as np
 from fairevals.errors import InputError, Place, escape
 from fairevals.ids import Ids, padded_buffer
 from fairevals.io.decimals import number_of, parse_decimals
-from fairevals.io.streams import Source
+from fairevals.io.streams import CONTROL, Source
 from fairevals.typing import Bytes, Floats, Ints
 
 NEWLINE, TAB, RETURN, SPACE, HASH = 10, 9, 13, 32, ord("#")
-_CONTROLS = bytes(c for c in range(32) if c not in (TAB, NEWLINE, RETURN))
 
 # glibc returns freed memory to the system beyond twice the largest block freed so far, and every page has to be fetched
 # again. After this block (never touched) it keeps enough for the arrays of one file to serve the next.
@@ -49,7 +48,7 @@ def encoding_problem(place: Place, line: bytes) -> Problem | None:
     except UnicodeDecodeError as error:
         wrong = escape(line[error.start : error.start + 4])
         return Problem(place, "encoding", f"a byte that is not UTF-8 ({wrong})", "UTF-8")
-    if line.translate(None, _CONTROLS) != line:
+    if CONTROL.search(line):
         return Problem(place, "encoding", f"a control character in {escape(line)!r}", "text")
     return None
 

@@ -24,7 +24,8 @@ from fairevals.io.parts import naming, part_of
 BOM = b"\xef\xbb\xbf"
 _TEXT = re.compile(rb"[^ \t\r\n][^\n]*")
 _DATA = re.compile(rb"^[ \t\r]*+[^ \t\r\n#][^\n]*", re.MULTILINE)
-_CONTROL = re.compile(rb"[\x00-\x08\x0b\x0c\x0e-\x1f]")
+CONTROL = re.compile(rb"[\x00-\x08\x0b\x0c\x0e-\x1f]")
+"""A control character that no text has: any but tab and line ends."""
 _HEAD = 1 << 12
 _PIECE = 1 << 18
 _XZ_MEMORY = 1 << 28
@@ -349,7 +350,7 @@ class Source:
         number = 1
         for chunk in self.chunks(size):
             at = 0
-            wanted = _TEXT if comments or _CONTROL.search(chunk) or not _is_utf8(chunk) else _DATA
+            wanted = _TEXT if comments or CONTROL.search(chunk) or not _is_utf8(chunk) else _DATA
             for text in wanted.finditer(chunk):  # skips megabytes of other lines at once
                 start = chunk.rfind(b"\n", at, text.start()) + 1 or at
                 number += chunk.count(b"\n", at, start)

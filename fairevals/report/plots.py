@@ -49,9 +49,10 @@ class Plots:
         """The gain of a run over the baseline on each topic, the largest first."""
         if len(self.scores.runs) < 2:
             raise UsageError("there is one run: evaluate another to show gains over it")
-        if self.place(run) == self.place(baseline):
-            raise UsageError(f"the run and the baseline are both {self.scores.runs[self.place(run)]!r}")
-        paired = pair(self.scores, self._measure(measure), self.place(run), self.place(baseline))
+        r, b = self.place(run), self.place(baseline)
+        if r == b:
+            raise UsageError(f"the run and the baseline are both {self.scores.runs[r]!r}")
+        paired = pair(self.scores, self._measure(measure), r, b)
         with _drawing(ax, 9.0, 3.2) as axes:
             figures.draw_gains(axes, paired, *labels([paired.run, paired.baseline], 40))
         return axes
