@@ -66,7 +66,7 @@ def exposures(policy: TrainedPolicy, data: Dataset) -> Floats:
     shape = len(data), int(data.lengths[0])
     if policy.is_mixture:
         attention = parse_attention("log2").weights(shape[1])
-        return np.stack([P @ attention for P in policy.programmes(data)])
+        return np.stack([mixture.exposure(attention) for mixture in policy.mixtures(data)])
     return PlackettLuce(policy.predict(data).reshape(shape)).exposure("log2").value
 
 
