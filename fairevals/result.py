@@ -9,12 +9,12 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
 from fairevals.collection.collection import Collection, load_collection
-from fairevals.collection.inputs import Named, is_frame, list_runs
+from fairevals.collection.inputs import Named, list_runs
 from fairevals.collection.topics import topic_groups
 from fairevals.errors import RemarkWarning, UsageError, escape, unknown
 from fairevals.evaluation.exposures import (
@@ -26,12 +26,13 @@ from fairevals.evaluation.exposures import (
 )
 from fairevals.evaluation.leaderboard import json_table, leaderboard, long_table, topic_table
 from fairevals.evaluation.pieces import score
-from fairevals.evaluation.plan import Plan
+from fairevals.evaluation.plan import Plan, with_components
 from fairevals.evaluation.scores import Scores
 from fairevals.io.out import Table, render
 from fairevals.io.specs import PolicySpec
 from fairevals.io.task import Task
 from fairevals.measures import Measure
+from fairevals.policy.sampling import Seed, whole_seed
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -282,10 +283,17 @@ def scored(
     return Result(scores, collection, plan, tuple(runs))
 
 
-def policy_of(collection: Collection, policy: str | PolicySpec | None, **given: Any) -> PolicySpec:
+def policy_of(
+    collection: Collection,
+    policy: str | PolicySpec | None,
+    samples: int | None,
+    seed: Seed | Literal["task"],
+    temperature: float | None,
+) -> PolicySpec:
     """The policy that was given, or the task's, with the settings that were given."""
     spec = policy if isinstance(policy, PolicySpec) else collection.task.policy.updated(kind=policy)
-    return spec.updated(**given)
+    number = None if isinstance(seed, str) and seed == "task" else whole_seed(seed)
+    return spec.updated(samples=samples, seed=number, temperature=temperature)
 
 
 def evaluate(
@@ -297,8 +305,9 @@ def evaluate(
     groups: Mapping[str, Any] | None = None,
     policy: str | PolicySpec | None = None,
     samples: int | None = None,
-    seed: int | None = None,
+    seed: Seed | Literal["task"] = "task",
     temperature: float | None = None,
+    components: bool = False,
     jobs: int = 1,
 ) -> Result:
     """Score runs.
@@ -308,7 +317,10 @@ def evaluate(
     Both may be objects of ranx or ir_datasets. `measures` is a measure, such as `nDCG@10` or "nDCG@10", or a list of
     them. `groups` is {attribute: …}, see `fairevals.Attribute`. A `task` gives defaults for all but the runs.
     `policy` is "ranking", "pl" (scores divided by `temperature` are log-weights of Plackett-Luce; values that are not
-    exact are means over `samples` rankings drawn with the `seed`) or "samples". `jobs` is the number of processes.
+    exact are means over `samples` rankings) or "samples". `seed` is a whole number, a numpy Generator, or None for
+    fresh random numbers; by default it is the task's, or 0. `result.plan.policy.seed` is the number that was used.
+    With `components` the parts of composed measures (GFR, M1) and the share of attention on unjudged documents are
+    scored, too. `jobs` is the number of processes.
 
     Values are means over the topics on which a measure is defined. An undefined value is NaN, and counted. Where
     rankings are sampled (`policy="pl"`), a standard error goes with each value. Remarks, such as missing topics or
@@ -323,12 +335,11 @@ def evaluate(
     if not isinstance(jobs, (int, np.integer)) or isinstance(jobs, bool) or jobs < 1:
         raise UsageError(f"jobs is {escape(repr(jobs))}; expected a whole number of at least 1")
     collection = load_collection(task, qrels, groups)
-    spec = policy_of(collection, policy, samples=samples, seed=seed, temperature=temperature)
-    listed = list_runs(runs)
-    for run in listed:
-        if isinstance(run, Named) and is_frame(run.run) and run.run.empty:
-            raise UsageError(f"the run {escape(run.name)!r} has no documents")
-    result = scored(listed, collection, Plan.of(collection, measures, spec), jobs=jobs)
+    spec = policy_of(collection, policy, samples, seed, temperature)
+    plan = Plan.of(collection, measures, spec)
+    if components:
+        plan = with_components(plan, collection, unjudged=True)
+    result = scored(list_runs(runs), collection, plan, jobs=jobs)
     result = replace(result, qrels=qrels, given=measures is not None)
     for remark in result.remarks:
         warnings.warn(RemarkWarning(remark), stacklevel=2)
@@ -390,7 +401,7 @@ def exposure(
     policy: str | PolicySpec | None = None,
     method: str = "exact",
     samples: int | None = None,
-    seed: int | None = None,
+    seed: Seed | Literal["task"] = "task",
     temperature: float | None = None,
 ) -> pd.DataFrame:
     """The expected exposure of every document or group under a run, beside merit and target.
@@ -415,7 +426,7 @@ def exposure(
     if len(listed) != 1:
         raise UsageError(f"there are {len(listed)} runs; expected one")
     collection = load_collection(task, qrels, groups)
-    spec = policy_of(collection, policy, samples=samples, seed=seed, temperature=temperature)
+    spec = policy_of(collection, policy, samples, seed, temperature)
     query = ExposureQuery(spec, attention, cutoff, method, merit)
     names = (attributes,) if isinstance(attributes, str) else tuple(attributes)
     rows: Iterator[DocumentRow] | Iterator[GroupRow] = document_exposures(listed[0], collection, query)

@@ -14,6 +14,7 @@ from fairevals.io.dataset import Part, read_part
 from fairevals.io.qrels import qrels_from_frame
 from fairevals.io.runs import BY_SCORE, RunOptions, read_run_columns, run_from_frame
 from fairevals.io.streams import Source
+from fairevals.io.tables import check_distinct, text_keys
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -63,6 +64,7 @@ def _tabled(source: Any, value: str) -> Any:
     if _is_ranx(source):
         source = source.to_dict()
     if isinstance(source, Mapping):
+        check_distinct(list(map(str, source)), "topics")
         for topic, docs in source.items():
             if not isinstance(docs, Mapping):
                 found = f"{escape(repr(docs))} for topic {escape(str(topic))!r}"
@@ -94,7 +96,7 @@ def list_runs(runs: Any) -> list[Any]:
     if is_frame(runs) or _is_ranx(runs) or (isinstance(runs, Mapping) and _is_scores(runs)):
         return [_named("run", runs)]
     if isinstance(runs, Mapping):
-        return [Named(str(name), _tabled(run, "score")) for name, run in runs.items()]
+        return [Named(name, _tabled(run, "score")) for name, run in text_keys(runs, "runs").items()]
     if not isinstance(runs, Iterable) or isinstance(runs, bytes):
         raise UsageError(
             f"cannot take {escape(repr(runs))} as runs; expected a path, a Run, a DataFrame, a dict of dicts, a list "
@@ -138,6 +140,10 @@ def load_run(source: Any, options: RunOptions = BY_SCORE) -> Run:
         return Run.of(read_run_columns(source, options))
     frame = frame_of(source, "score", "a run", "score")
     tag = name or str(frame.attrs.get("tag", "run"))
+    if not len(frame):
+        raise UsageError(
+            f"the run {escape(tag)!r} has no documents; expected at least one, such as {{'topic': {{'doc': 1.0}}}}"
+        )
     lines = range(1, len(frame) + 1)
     return Run.of(run_from_frame(frame, tag, lines, tag, options))
 
