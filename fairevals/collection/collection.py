@@ -11,6 +11,7 @@ from fairevals.collection.groups import Attribute, load_attribute
 from fairevals.collection.inputs import load_qrels
 from fairevals.collection.qrels import Qrels
 from fairevals.errors import UsageError, escape, unknown
+from fairevals.io.tables import text_keys
 from fairevals.io.task import Task, read_task
 from fairevals.typing import Ints
 
@@ -112,7 +113,7 @@ def named_groups(groups: Any) -> dict[str, Any]:
     if groups is None:
         return {}
     if isinstance(groups, Mapping):
-        return {str(name): given for name, given in groups.items()}
+        return text_keys(groups, "groups")
     several = [groups] if isinstance(groups, Attribute) else groups
     if isinstance(several, (list, tuple)) and all(isinstance(one, Attribute) for one in several):
         return {one.spec.name: one for one in several}

@@ -140,9 +140,12 @@ class Checker:
             raise self.wrong(at, parent, f"a table, [{'.'.join(at)}]")
         values = {}
         for key, value in parent.items():
+            if not isinstance(key, str):
+                where = ".".join(map(escape, at)) or "Task"
+                raise self.error((*at, str(key)), f"the key {escape(repr(key))} of {where}", "a text")
             if key not in checks:
-                found = f"the unknown key {escape(str(key))!r}"
-                raise self.error((*at, str(key)), found, f"one of {', '.join(checks)}")
+                found = f"the unknown key {escape(key)!r}"
+                raise self.error((*at, key), found, f"one of {', '.join(checks)}")
             try:
                 values[key] = checks[key](value)
             except FairevalsError:
