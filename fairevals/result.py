@@ -16,7 +16,7 @@ import numpy as np
 from fairevals.collection.collection import Collection, load_collection
 from fairevals.collection.inputs import Named, list_runs
 from fairevals.collection.topics import topic_groups
-from fairevals.errors import RemarkWarning, UsageError, escape, unknown
+from fairevals.errors import RemarkWarning, UsageError, check_known, escape
 from fairevals.evaluation.exposures import (
     DocumentRow,
     ExposureQuery,
@@ -28,8 +28,9 @@ from fairevals.evaluation.leaderboard import json_table, leaderboard, long_table
 from fairevals.evaluation.pieces import score
 from fairevals.evaluation.plan import Plan, with_components
 from fairevals.evaluation.scores import Scores
-from fairevals.io.out import Table, render
+from fairevals.io.out import STYLES, Table, check_places, render
 from fairevals.io.specs import PolicySpec
+from fairevals.io.streams import checked_path
 from fairevals.io.task import Task
 from fairevals.measures import Measure
 from fairevals.policy.sampling import Seed, whole_seed
@@ -175,6 +176,8 @@ class Result:
 
     def table(self, style: str = "table", *, per_topic: bool = False, places: int | None = None) -> Table:
         """The table that a format shows: leaderboard or topics for people, long rows for programs."""
+        check_known("format", style, STYLES)
+        check_places(places)
         if style in ("table", "latex", "html"):
             make = topic_table if per_topic else leaderboard
             return make(self.scores, 4 if places is None else places)
@@ -249,20 +252,16 @@ class Result:
         from fairevals.report.gather import gather
         from fairevals.report.write import REPORT, write_report
 
-        if not isinstance(folder, (str, os.PathLike)):
-            raise UsageError(f"cannot take {escape(repr(folder))} as a folder; expected its path")
-        references = [references] if isinstance(references, (str, int)) else references
-        trained = [trained] if isinstance(trained, (str, os.PathLike)) else trained
-        REPORT.check(Path(folder), force=force)  # before the work
+        REPORT.check(Path(checked_path(folder)), force=force)  # before the work
         gathered = gather(
             self.sources,
             self.collection,
             self.plan,
             baseline=None if baseline is None else self._place(baseline),
-            references=[self._place(run) for run in references],
+            references=[self._place(run) for run in _several("references", references)],
             test=test,
             correction=correct,
-            trained=[Path(one) for one in trained],
+            trained=[Path(checked_path(one)) for one in _several("trained", trained)],
             given=self.given,
             qrels=self.qrels,
         )
@@ -387,6 +386,16 @@ def _checked(result: Any) -> Result:
     return result
 
 
+def _several(name: str, given: Any) -> list[Any]:
+    """One or several names or paths, as a list."""
+    if isinstance(given, (str, int, os.PathLike)):
+        return [given]
+    try:
+        return list(given)
+    except TypeError:
+        raise UsageError(f"{name}={escape(repr(given))}; expected a name or a list of names") from None
+
+
 def exposure(
     run: Any,
     qrels: Any = None,
@@ -420,17 +429,18 @@ def exposure(
     """
     import pandas as pd
 
-    if by not in ("doc", "group"):
-        raise unknown("unit of exposure", by, ("doc", "group"))
+    check_known("unit of exposure", by, ("doc", "group"))
     listed = list_runs(run)
     if len(listed) != 1:
         raise UsageError(f"there are {len(listed)} runs; expected one")
     collection = load_collection(task, qrels, groups)
     spec = policy_of(collection, policy, samples, seed, temperature)
     query = ExposureQuery(spec, attention, cutoff, method, merit)
-    names = (attributes,) if isinstance(attributes, str) else tuple(attributes)
+    names = _several("attributes", attributes)
+    for name in names:
+        check_known("attribute", name, collection.attribute_names)
     rows: Iterator[DocumentRow] | Iterator[GroupRow] = document_exposures(listed[0], collection, query)
     if by == "group":
-        rows = group_exposures(listed[0], collection, query, names)
+        rows = group_exposures(listed[0], collection, query, tuple(names))
     kind = DocumentRow if by == "doc" else GroupRow
     return pd.DataFrame(map(asdict, rows), columns=[f.name for f in fields(kind)])

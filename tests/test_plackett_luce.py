@@ -431,7 +431,10 @@ def test_shapes_and_empty_topics():
         (lambda: PlackettLuce([1.0], temperature=np.nan), "temperature"),
         (lambda: PlackettLuce([1.0]).sample(-1), "samples"),
         (lambda: PlackettLuce([1.0]).sample(1, k=0), "k must be"),
-        (lambda: PlackettLuce([1.0]).exposure(method="guess"), "'exact' or 'mc'"),
+        (
+            lambda: PlackettLuce([1.0]).exposure(method="guess"),
+            "unknown method 'guess'; expected one of exact, mc",
+        ),
         (lambda: PlackettLuce([1.0]).exposure(method="mc", samples=0), "at least 1, got 0"),
         (lambda: PlackettLuce(["high"]), r"scores must be an array of numbers, got \['high'\]"),
         (lambda: PlackettLuce([[1.0], [1.0, 2.0]]), "scores must be an array of numbers"),

@@ -12,9 +12,8 @@ import fairevals as fe
 RUN = {f"q{topic}": {f"d{doc}": (doc * topic) % 7 / 3 for doc in range(12)} for topic in range(1, 5)}
 QRELS = {topic: {doc: number % 3 for number, doc in enumerate(docs)} for topic, docs in RUN.items()}
 X = np.random.default_rng(3).uniform(0, 3, (24, 2))
-Y, QID, GROUPS = X.sum(axis=1).round(), np.repeat([1, 2], 12), np.arange(24) % 2
+Y, QID = X.sum(axis=1).round(), np.repeat([1, 2], 12)
 PL, FITTED = fe.PlackettLuce(X.T), fe.Ridge().fit(X, Y, qid=QID)
-MIXED = fe.ExposureLP(lam=100.0).fit(X, Y, qid=QID, groups=GROUPS)
 
 DOORS = {
     "evaluate": lambda seed: (
@@ -27,7 +26,6 @@ DOORS = {
     "PlackettLuce.exposure": lambda rng: PL.exposure(method="mc", samples=20, rng=rng).value,
     "fit": lambda seed: fe.PGRank(epochs=2, batch=1, seed=seed).fit(X, Y, qid=QID).predict(X),
     "sample": lambda rng: FITTED.sample(X, qid=QID, n=20, rng=rng)[2],
-    "ExposureLP.sample": lambda rng: MIXED.sample(X, qid=QID, groups=GROUPS, n=500, rng=rng)[2],
 }
 
 

@@ -10,7 +10,7 @@ import numpy as np
 from fairevals.collection.groups import Attribute, load_attribute
 from fairevals.collection.inputs import load_qrels
 from fairevals.collection.qrels import Qrels
-from fairevals.errors import UsageError, escape, unknown
+from fairevals.errors import UsageError, check_known, escape
 from fairevals.io.tables import text_keys
 from fairevals.io.task import Task, read_task
 from fairevals.typing import Ints
@@ -49,8 +49,7 @@ class Collection:
         return replace(self, attributes=loaded)
 
     def _load(self, name: str) -> Attribute:
-        if name not in self.attribute_names:
-            raise unknown("attribute", name, self.attribute_names)
+        check_known("attribute", name, self.attribute_names)
         if name not in self.groups:
             return load_attribute(self.task.attributes[name], self.qrels)
         given = self.groups[name]

@@ -110,6 +110,9 @@ class Attribute:
         """
         if not isinstance(name, str) or not name:
             raise UsageError(f"the name of an attribute is {escape(repr(name))}; expected a text")
+        for key, text in (("kind", kind), ("divergence", divergence)):
+            if text is not None and not isinstance(text, str):
+                raise _wrong(name, key, text, "a text")
         header: list[str] = []
         rows: list[Row] = []
         path = None
@@ -295,7 +298,7 @@ class Attribute:
 
 
 def _is_list(value: Any) -> bool:
-    return isinstance(value, Iterable) and not isinstance(value, str)
+    return np.iterable(value) and not isinstance(value, str)
 
 
 def _is_missing(value: Any) -> bool:

@@ -7,6 +7,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from fairevals.collection.qrels import Qrels, read_qrels
 from fairevals.collection.run import Run
 from fairevals.errors import UsageError, escape, type_of
@@ -70,7 +72,7 @@ def _tabled(source: Any, value: str) -> Any:
                 found = f"{escape(repr(docs))} for topic {escape(str(topic))!r}"
                 raise UsageError(f"{found}; expected a dict {{doc: {value}}} for each topic")
         rows = [(topic, doc, number) for topic, docs in source.items() for doc, number in docs.items()]
-    elif isinstance(source, Iterable):
+    elif np.iterable(source):
         items = list(source)
         names = _fields(items[0], "topic", "doc", value) if items else []
         if not all(names):
@@ -85,6 +87,9 @@ def _tabled(source: Any, value: str) -> Any:
 
 def rename_columns(frame: pd.DataFrame, columns: Iterable[str] = tuple(COLUMN_NAMES)) -> pd.DataFrame:
     """The table with this package's names for columns."""
+    if not frame.columns.is_unique:
+        twice = frame.columns[frame.columns.duplicated()][0]
+        raise UsageError(f"the table has the column {escape(str(twice))!r} twice; expected different names")
     names = {ours: [name for name in COLUMN_NAMES[ours] if name in frame.columns] for ours in columns}
     return frame.rename(columns={given[0]: ours for ours, given in names.items() if given})
 
@@ -97,7 +102,7 @@ def list_runs(runs: Any) -> list[Any]:
         return [_named("run", runs)]
     if isinstance(runs, Mapping):
         return [Named(name, _tabled(run, "score")) for name, run in text_keys(runs, "runs").items()]
-    if not isinstance(runs, Iterable) or isinstance(runs, bytes):
+    if not np.iterable(runs) or isinstance(runs, bytes):
         raise UsageError(
             f"cannot take {escape(repr(runs))} as runs; expected a path, a Run, a DataFrame, a dict of dicts, a list "
             "of those or a dict {name: run}"

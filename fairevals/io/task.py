@@ -79,7 +79,8 @@ class Task:  # noqa: PLW1641 # it has no hash, because it holds dicts
         checker = Checker()
         if isinstance(self.runs, (str, os.PathLike)):
             object.__setattr__(self, "runs_table", Path(self.runs))
-        checks = {**checker.checks(), "labels": labels}
+        files = dict.fromkeys(("path", "runs_table"), checker.optional_path)
+        checks = {**checker.checks(), "labels": labels, **files}
         values = checker.section({name: getattr(self, name) for name in checks}, (), checks)
         values["labels"] |= {measure: label for measure, label in values["measures"] if label}
         values["measures"] = tuple(measure for measure, _ in values["measures"])

@@ -50,7 +50,7 @@ def _number(low: float, *, whole: bool = False) -> Check:
 
 
 def _choice(choices: tuple[str, ...]) -> Check:
-    return _check(f"one of {', '.join(choices)}", lambda value: value in choices)
+    return _check(f"one of {', '.join(choices)}", lambda value: isinstance(value, str) and value in choices)
 
 
 _text = _check("a text", lambda value: isinstance(value, str))
@@ -181,6 +181,9 @@ class Checker:
         plain = Path(os.path.normpath(path))
         # Behind a link to a folder, `..` is not the folder of the link.
         return plain if os.path.realpath(plain) == os.path.realpath(path) else path
+
+    def optional_path(self, value: Any) -> Path | None:
+        return None if value is None else self.path(value)
 
     def paths(self, value: Any) -> tuple[Path, ...]:
         return tuple(map(self.path, value)) if isinstance(value, (list, tuple)) else (self.path(value),)

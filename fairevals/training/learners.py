@@ -218,7 +218,7 @@ class Learner:
                 value = str(parse_measure(value))
             elif name == "protected" and isinstance(value, int | float):
                 (value,) = names_of_labels([value])  # as the labels in groups are named
-            elif types[name] == "float" and type(value) is int:
+            elif types[name] == "float" and type(value) is int and abs(value) <= sys.float_info.max:
                 value = float(value)
             given[name] = value
         given["seed"] = whole_seed(self.seed)
