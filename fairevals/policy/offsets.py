@@ -1,15 +1,16 @@
 """Offsets of groups: what to add to the scores of a Plackett-Luce policy so that groups share exposure as wanted.
 
 A Plackett-Luce ranking sorts the documents by ``s_d + G_d`` with independent Gumbel noise (Kool et al. 2020). Where
-attention v falls with the rank, sorting maximises ``Σ_d v_{rank(d)}·(s_d + G_d)`` over all rankings, so that exposure is
-the gradient of a convex function, the expected maximum:
+attention v falls with the rank, sorting maximises ``Σ_d v_{rank(d)}·(s_d + G_d)`` over all rankings, so that exposure
+is the gradient of a convex function, the expected maximum:
 
     ε(s) = ∇Φ(s),   Φ(s) = E[max over rankings of Σ_d v_{rank(d)}·(s_d + G_d)].
 
-The offsets b that give the groups the exposures c are therefore the minimum of ``Φ(s + m·b) − c·b`` with the memberships
-m: a smooth convex problem with as many unknowns as groups. Newton's method solves it, with conjugate gradients for each
-step: a product with the Hessian ``mᵀ(∂ε/∂s)m`` is one reverse pass of the exact exposures, however many groups there are.
-If the goal is out of reach, the gradient tends to its shortest: the exposures come as near to the goal as they can.
+The offsets b that give the groups the exposures c are therefore the minimum of ``Φ(s + m·b) − c·b`` with the
+memberships m: a smooth convex problem with as many unknowns as groups. Newton's method solves it, with conjugate
+gradients for each step: a product with the Hessian ``mᵀ(∂ε/∂s)m`` is one reverse pass of the exact exposures, however
+many groups there are. If the goal is out of reach, the gradient tends to its shortest: the exposures come as near to
+the goal as they can.
 """
 
 from collections.abc import Callable
@@ -38,7 +39,7 @@ class Offsets(NamedTuple):
     value: Floats
     """(topics, groups): what is added to the score of a document of the group; 0 for a group without documents."""
     share: Floats
-    """(topics, groups): the groups' shares of exposure with the offsets; NaN on a topic without documents of a group."""
+    """(topics, groups): their shares of exposure with the offsets; NaN on a topic without documents of a group."""
     goal: Floats
     """(topics, groups): the shares that were wanted, 0 for groups without documents."""
 
@@ -54,9 +55,9 @@ def exposure_offsets(
     """The offsets b with which the policy of scores ``s_d + Σ_g m(d,g)·b_g`` gives each group its share of exposure.
 
     `scores` are log-weights (topics, documents), −inf for padding; `membership` is (topics, documents, groups);
-    `goal` (topics, groups) has the wanted shares. A group without documents in a topic can have no share: what it should
-    have goes to the others in proportion. Documents without any membership keep their scores; shares are of the exposure
-    of the others. A goal that no ranking can meet is met as nearly as possible.
+    `goal` (topics, groups) has the wanted shares. A group without documents in a topic can have no share: what it
+    should have goes to the others in proportion. Documents without any membership keep their scores; shares are of the
+    exposure of the others. A goal that no ranking can meet is met as nearly as possible.
 
     >>> scores = np.array([[2.0, 1.0, 0.0]])
     >>> sex = np.array([[[1.0, 0.0], [0.0, 1.0], [0.0, 1.0]]])
@@ -116,8 +117,8 @@ def _solve(
 def _conjugate_gradients(product: Callable[[Floats], Floats], right: Floats) -> Floats:
     """An approximate solution x of `product(x) = right`, for a symmetric product that is nowhere negative.
 
-    Directions in which nothing changes any more, because a group is before all others with certainty, keep the length of
-    the right side: an unmet goal is still approached.
+    A direction in which nothing changes any more, because a group is before all others with certainty, gets the largest
+    step: an unmet goal is still approached.
     """
     x, residual = np.zeros(right.size), right.copy()
     direction, squared = residual.copy(), residual @ residual

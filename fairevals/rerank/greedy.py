@@ -13,9 +13,9 @@ def fa_ir(protected: Bools, share: float, alpha: float = 0.1) -> Ints:
     """FA*IR: every prefix has as many protected documents as a fair coin would nearly always give it.
 
     `protected` says which documents are, best first. A prefix of k needs the number that a Binomial(k, `share`) reaches
-    with a probability of 1 − α, with α adjusted for the number of prefixes. At each rank the best document is taken, and
-    a protected one only if the number is not reached otherwise, and it is not the best anyway. If the protected documents
-    run out, the rest follows. See Zehlike et al., CIKM 2017.
+    with a probability of 1 − α, with α adjusted for the number of prefixes. Each rank gets the best document left, or
+    the best protected one if the number is not reached otherwise. If the protected documents run out, the rest follows.
+    See Zehlike et al., CIKM 2017.
 
     >>> fa_ir(np.array([False] * 4 + [True] * 2), share=0.6).tolist()
     [0, 1, 4, 2, 5, 3]
@@ -44,7 +44,8 @@ def det_const_sort(group: Ints, share: Floats) -> Ints:
 
     `group` is the number of each document's group, best document first, −1 for none. When a group's least number rises,
     its best document left enters at the end and moves up past worse ones, as far as none of them falls below the rank
-    where it is needed. Documents that no group needs enter last. See Geyik, Ambler and Kenthapadi, KDD 2019, algorithm 3.
+    where it is needed. Documents that no group needs enter last. See Geyik, Ambler and Kenthapadi, KDD 2019,
+    algorithm 3.
 
     >>> det_const_sort(np.array([0, 0, 0, 0, 1, 1]), np.array([0.5, 0.5])).tolist()
     [0, 4, 1, 5, 2, 3]
@@ -65,9 +66,9 @@ def det_const_sort(group: Ints, share: Floats) -> Ints:
 def quota(scores: Floats, membership: Floats, share: Floats, strength: float) -> Ints:
     """A quota in the manner of maximal marginal relevance: at each rank the best mixture of score and need.
 
-    Rank k takes the document with the largest (1 − strength)·s_d + strength·Σ_g m(d,g)·(share_g·k − count_g), with s_d the
-    score scaled to [0, 1] in the topic and count_g the sum of memberships above the rank. It is the diversification of
-    Carbonell and Goldstein, SIGIR 1998, with the need of a group in place of the difference to other documents.
+    Rank k takes the document with the largest (1 − strength)·s_d + strength·Σ_g m(d,g)·(share_g·k − count_g), with s_d
+    the score scaled to [0, 1] in the topic and count_g the sum of memberships above the rank. It is the diversification
+    of Carbonell and Goldstein, SIGIR 1998, with the need of a group in place of the difference to other documents.
 
     >>> quota(np.array([3.0, 2.0, 1.0, 0.0]), np.eye(2)[[0, 0, 1, 1]], np.array([0.5, 0.5]), strength=0.9).tolist()
     [0, 2, 1, 3]

@@ -61,10 +61,10 @@ class _Programme(NamedTuple):
 def fair_mixture(grades: Floats, membership: Floats, lam: float, merits: str = "identity") -> Mixture:
     """The mixture of rankings that maximises utility − λ·D_group for (predicted) grades g of one topic.
 
-    With P the probabilities of a document at a rank, u = 2^g − 1 and v the attention log2 the utility is uᵀPv. For every
-    pair of groups with M̄_i ≥ M̄_j > 0 the programme has a slack ξ ≥ v̄_i/M̄_i − v̄_j/M̄_j, so that the mean of ξ is D_group
-    of the exposures Pv (`fairevals.measures.disparity`). For two groups the dual has one variable (`_by_dual`); more are
-    solved with scipy's HiGHS and decomposed (`birkhoff`).
+    With P the probabilities of a document at a rank, u = 2^g − 1 and v the attention log2 the utility is uᵀPv. For
+    every pair of groups with M̄_i ≥ M̄_j > 0 the programme has a slack ξ ≥ v̄_i/M̄_i − v̄_j/M̄_j, so that the mean of ξ is
+    D_group of the exposures Pv (`fairevals.measures.disparity`). For two groups the dual has one variable (`_by_dual`);
+    more are solved with scipy's HiGHS and decomposed (`birkhoff`).
 
     >>> two = np.array([[1.0, 0.0], [0.0, 1.0]])
     >>> fair_mixture(np.array([1.0, 0.9]), two, lam=0.0)

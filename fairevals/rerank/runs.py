@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from fairevals.attention import AttentionLike
+from fairevals.collection.blocks import Requirements, blocks
 from fairevals.collection.collection import Collection
-from fairevals.collection.groups import Attribute
 from fairevals.collection.qrels import Qrels
 from fairevals.collection.run import Run
 from fairevals.errors import UsageError, escape, unknown
@@ -28,7 +28,7 @@ METHODS = (*OFFSETS, "fa-ir", "detconstsort", "quota", "lp")
 STRENGTHS = {"quota": 0.5, "lp": 10.0}
 """The strength of a method, unless it is 1."""
 LONGEST_PROGRAMME = 200
-"""How many documents `lp` takes for more than two groups: its programme has a variable for each of them and each rank."""
+"""How many documents `lp` takes for more than two groups: it has a variable for each of them and each rank."""
 
 
 @dataclass(frozen=True)
@@ -36,13 +36,15 @@ class Reranking:
     """How a run is re-ranked.
 
     Args:
-        method: `parity`, `target` and `merit` add offsets to the log-weights of a Plackett-Luce run, so that groups share
-            exposure by their numbers of documents, by the attribute's target, or by the sums of their documents' weights
-            e^s. `fa-ir`, `detconstsort` and `quota` build one ranking for the attribute's target. `lp` takes the scores,
-            scaled to the range of grades, as predicted grades, and mixes rankings that trade utility for D_group.
+        method: `parity`, `target` and `merit` add offsets to the log-weights of a Plackett-Luce run, so that groups
+            share exposure by their numbers of documents, by the attribute's target, or by the sums of their documents'
+            weights e^s. `fa-ir`, `detconstsort` and `quota` build one ranking for the attribute's target. `lp` takes
+            the scores, scaled to the range of grades, as predicted grades, and mixes rankings that trade utility for
+            D_group.
         attr: the attribute.
-        strength: of offsets, the factor α; of `fa-ir` and `detconstsort`, a factor of the target from 0 to 1; of `quota`,
-            the weight of need against score from 0 to 1; of `lp`, its λ. By default 1, for `quota` 0.5, for `lp` 10.
+        strength: of offsets, the factor α; of `fa-ir` and `detconstsort`, a factor of the target from 0 to 1; of
+            `quota`, the weight of need against score from 0 to 1; of `lp`, its λ. By default 1, for `quota` 0.5, for
+            `lp` 10.
         protected: the group that `fa-ir` protects.
         alpha: the level of its test.
         attention, cutoff: of the exposure that offsets share out.
@@ -105,41 +107,44 @@ def rerank(source: Any, collection: Collection, how: Reranking) -> Reranked:
     run = load(source, collection, Plan.reading(PolicySpec("pl", temperature=how.temperature)))
     if len(run.lists) > len(run.topics):
         raise UsageError(f"{escape(run.source, 300)} has several rankings of a topic; expected one")
-    known = _with_documents(collection, run)
-    attribute = known.with_attributes((how.attr,)).attributes[how.attr]
-    if how.protected is not None and how.protected not in attribute.spec.groups:
-        raise unknown("group", how.protected, attribute.spec.groups)
+    known = _with_documents(collection, run).with_attributes((how.attr,))
+    start_of = dict(zip(run.topics, run.offsets.tolist(), strict=False))
     lists: list[tuple[str, str]] = []
     rows, scores = [], []
     unmet: dict[str, float] = {}
     untouched = []
-    for number, (topic, _) in enumerate(run.lists):
-        here = slice(int(run.offsets[number]), int(run.offsets[number + 1]))
-        t = known.qrels.number[topic]
-        target = attribute.target[t]
-        if not attribute.applies[t] or np.isnan(target).any():
-            untouched.append(topic)
-            found = _Rankings(
-                np.arange(here.stop - here.start)[None], run.scores[None, here] / how.temperature
+    for block in blocks(run, known, Requirements(attributes=(how.attr,))):
+        view = block.attributes[how.attr]
+        for t in np.flatnonzero(block.retrieved > 0).tolist():
+            name, n = block.topics[t], int(block.retrieved[t])
+            topic = _Topic(
+                run.tag, name, block.scores[t, :n] / how.temperature, view.membership[t, :n], view.target[t]
             )
-        else:
-            docs = run.docs.take(np.arange(here.start, here.stop))
-            membership = attribute.memberships(np.full(len(docs), t), docs)
-            found = _reranked(
-                run, topic, run.scores[here] / how.temperature, membership, target, how, known, attribute
-            )
-        if found.gap > MET:
-            unmet[topic] = found.gap
-        samples = [""] if len(found.order) == 1 else [str(s) for s in range(1, len(found.order) + 1)]
-        lists += [(topic, sample) for sample in samples]
-        rows += [here.start + order for order in found.order]
-        scores += list(found.scores)
+            if view.applies[t] and not np.isnan(topic.target).any():
+                found = _reranked(topic, view.groups, block.max_grade, how)
+            else:
+                untouched.append(name)
+                found = _Rankings(np.arange(n)[None], topic.scores[None])
+            if found.gap > MET:
+                unmet[name] = found.gap
+            several = len(found.order) > 1
+            lists += [(name, str(sample) if several else "") for sample in range(1, len(found.order) + 1)]
+            rows += [start_of[name] + order for order in found.order]
+            scores += list(found.scores)
+    docs, tag = run.docs.take(np.concatenate(rows)), f"{run.tag}-{how.name}"
     offsets = np.cumsum([0, *map(len, rows)])
-    tag = f"{run.tag}-{how.name}"
-    docs = run.docs.take(np.concatenate(rows))
-    return Reranked(
-        Run(tag, tag, lists, offsets, docs, np.concatenate(scores), len(docs)), unmet, tuple(untouched)
-    )
+    new = Run(tag, tag, lists, offsets, docs, np.concatenate(scores), len(docs))
+    return Reranked(new, unmet, tuple(untouched))
+
+
+class _Topic(NamedTuple):
+    run: str
+    name: str
+    scores: Floats
+    """Of its documents, best first."""
+    membership: Floats
+    """(documents, groups)."""
+    target: Floats
 
 
 class _Rankings(NamedTuple):
@@ -150,57 +155,56 @@ class _Rankings(NamedTuple):
     gap: float = 0.0
 
 
-def _reranked(
-    run: Run,
-    topic: str,
-    scores: Floats,
-    membership: Floats,
-    target: Floats,
-    how: Reranking,
-    known: Collection,
-    attribute: Attribute,
-) -> _Rankings:
-    n = len(scores)
+def _reranked(topic: _Topic, groups: tuple[str, ...], max_grade: float, how: Reranking) -> _Rankings:
+    scores, membership, n = topic.scores, topic.membership, len(topic.scores)
     if how.method in OFFSETS:
-        weights = np.exp(scores - scores.max())
-        goal = {"parity": membership.sum(axis=0), "target": target, "merit": weights @ membership}[how.method]
-        found = exposure_offsets(scores[None], membership[None], goal[None], how.attention, how.cutoff)
-        moved = scores + how.factor * (membership @ found.value[0])
-        order = np.lexsort((np.arange(n), -moved))
-        gap = (
-            float(np.max(np.abs(found.share[0] - found.goal[0])))
-            if not np.isnan(found.share[0]).any()
-            else 0.0
-        )
-        return _Rankings(order[None], moved[order][None], gap)
+        return _offset(topic, how)
+    places = np.arange(n, 0, -1, dtype=np.float64)
     if how.method == "lp":
-        return _mixed(run, topic, scores, membership, how, known)
-    share = how.factor * target
+        order = _drawn(topic, max_grade, how)
+        return _Rankings(order, np.broadcast_to(places, order.shape))
+    share = how.factor * topic.target
     if how.method == "quota":
-        order = quota(scores, membership, target, how.factor)
-    elif how.method == "fa-ir":
-        protected = attribute.spec.groups.index(str(how.protected))
+        order = quota(scores, membership, topic.target, how.factor)
+    elif how.method == "detconstsort":
+        order = det_const_sort(np.where(membership.any(axis=1), membership.argmax(axis=1), -1), share)
+    elif how.protected in groups:
+        protected = groups.index(how.protected)
         order = fa_ir(membership[:, protected] > 0.5, float(share[protected]), how.alpha)
     else:
-        order = det_const_sort(np.where(membership.any(axis=1), membership.argmax(axis=1), -1), share)
-    return _Rankings(order[None], np.arange(n, 0, -1, dtype=np.float64)[None])
+        raise unknown("group", str(how.protected), groups)
+    return _Rankings(order[None], places[None])
 
 
-def _mixed(
-    run: Run, topic: str, scores: Floats, membership: Floats, how: Reranking, known: Collection
-) -> _Rankings:
+def _offset(topic: _Topic, how: Reranking) -> _Rankings:
+    """The ranking by scores with offsets."""
+    scores, membership = topic.scores, topic.membership
+    if how.method == "target":
+        goal = topic.target
+    else:
+        weights = np.exp(scores - scores.max()) if how.method == "merit" else np.ones(len(scores))
+        goal = weights @ membership
+    value, share, goal = exposure_offsets(
+        scores[None], membership[None], goal[None], how.attention, how.cutoff
+    )
+    moved = scores + how.factor * (membership @ value[0])
+    order = np.argsort(-moved, kind="stable")
+    # Without documents of any group there is nothing to share.
+    return _Rankings(order[None], moved[order][None], float(np.nan_to_num(np.abs(share - goal)).max()))
+
+
+def _drawn(topic: _Topic, max_grade: float, how: Reranking) -> Ints:
     """Rankings drawn from the mixture of the linear programme."""
-    n = len(scores)
-    groups = int(membership.any(axis=0).sum())
+    groups, n = int(topic.membership.any(axis=0).sum()), len(topic.scores)
     if groups > 2 and n > LONGEST_PROGRAMME:
+        expected = f"at most {LONGEST_PROGRAMME} where there are more than two groups"
         raise UsageError(
-            f"{escape(run.source, 300)}: topic {escape(topic)!r} has {n} documents of {groups} groups; lp takes at most "
-            f"{LONGEST_PROGRAMME} documents of more than two groups"
+            f"topic {escape(topic.name)!r} has {n} documents of {groups} groups; lp takes {expected}"
         )
-    grades = known.max_grade * (scores - scores.min()) / (np.ptp(scores) or 1.0)
-    mixture = fair_mixture(grades, membership, how.factor)
-    drawn = mixture.sample(how.samples, generator(how.seed, run.tag, topic))
-    return _Rankings(drawn, np.broadcast_to(np.arange(n, 0, -1, dtype=np.float64), drawn.shape))
+    grades = max_grade * (topic.scores - topic.scores.min()) / (np.ptp(topic.scores) or 1.0)
+    return fair_mixture(grades, topic.membership, how.factor).sample(
+        how.samples, generator(how.seed, topic.run, topic.name)
+    )
 
 
 def _with_documents(collection: Collection, run: Run) -> Collection:
