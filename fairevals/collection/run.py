@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fairevals.errors import UsageError, escape
 from fairevals.ids import Ids
 from fairevals.io.dataset import is_dataset, read_dataset
 from fairevals.io.runs import BY_SCORE, RunColumns, RunOptions, read_run_columns, score_order
@@ -100,8 +99,6 @@ class Run:
         from fairevals.collection.inputs import Named, frame_of, load_run
 
         frame = frame_of(source, "score", "a run", "score")
-        if not len(frame):
-            raise UsageError(f"the run {escape(tag)!r} has no documents")
         return load_run(Named(tag, frame), RunOptions(order, "sample" in frame.columns))
 
     @classmethod
