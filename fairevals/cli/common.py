@@ -57,11 +57,12 @@ def add_topics(parser: Any) -> None:
 
 
 RUN = "a run file, compressed or not, - for standard input; or a folder of parquet files"
+RUNS = f"{RUN}; or a folder or a zip archive of runs"
 
 
 def add_runs(parser: Any) -> None:
     """The runs."""
-    parser.add_argument("runs", nargs="+", metavar="RUN", help=RUN)
+    parser.add_argument("runs", nargs="+", metavar="RUN", help=RUNS)
 
 
 def add_measures(parser: Any) -> None:
@@ -140,6 +141,7 @@ def check_outputs(args: argparse.Namespace, named: Iterable[Path] = (), outputs:
     Inputs are what the arguments name, with all files of a folder, and the files `named` in the task. Outputs are
     -o and --figure, and the `outputs` given here.
     """
+    from fairevals.io.archives import member_of
     from fairevals.io.streams import reads_once
 
     given = (getattr(args, name, None) for name in ("output", "figure"))
@@ -151,7 +153,9 @@ def check_outputs(args: argparse.Namespace, named: Iterable[Path] = (), outputs:
         return
     values = [getattr(args, name, None) or [] for name in INPUTS]
     inputs = [path for value in values for path in ([value] if isinstance(value, str) else value)]
-    for path in (*inputs, *named):
+    for given_path in (*inputs, *named):
+        archive = member_of(given_path)
+        path = archive[0] if archive else given_path
         folder = Path(path)
         for read in folder.rglob("*") if folder.is_dir() else [path]:
             for file in files:

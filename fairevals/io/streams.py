@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import IO, Any, BinaryIO, NoReturn, Self, TextIO, cast
 
 from fairevals.errors import InputError, Place, UsageError, escape
+from fairevals.io.archives import member_of, opened_member
 from fairevals.io.parts import naming, part_of
 
 BOM = b"\xef\xbb\xbf"
@@ -222,16 +223,20 @@ class Source:
     def is_plain(self) -> bool:
         """Whether the bytes of the file are its text: it is on a disk, and not compressed."""
         with self._open() as file:
-            return self._data is None and not self._suffix_of(file)
+            return self._data is None and not self._suffix_of(file) and not member_of(self.name)
 
     @contextmanager
     def _open(self) -> Iterator[BinaryIO]:
         """The bytes as they are."""
-        with (
-            reading(self.name),
-            io.BytesIO(self._data) if self._data is not None else Path(self.name).open("rb") as file,
-        ):
-            yield cast(BinaryIO, file)
+        with reading(self.name):
+            if self._data is not None:
+                yield io.BytesIO(self._data)
+            elif member := member_of(self.name):
+                with opened_member(*member) as inner:
+                    yield cast(BinaryIO, inner)
+            else:
+                with Path(self.name).open("rb") as file:
+                    yield file
 
     def _limited(self, pieces: Iterator[bytes]) -> Iterator[bytes]:
         total = 0

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 from fairevals.errors import FairevalsError, InputError, Place, escape, names
+from fairevals.io.archives import file_name, member_of
 from fairevals.io.specs import AttributeSpec, PolicySpec, RunInfo
 from fairevals.io.streams import Source, checked_path, written_bytes
 from fairevals.io.task_checks import Check, Checker, labelled, labels
@@ -136,8 +137,8 @@ def run_info(task: Task, path: str | os.PathLike[str]) -> RunInfo | None:
     """
     full = os.path.realpath(path)
     rows = [row for row in task.runs if os.path.realpath(row.file) == full]
-    loose = (row for row in task.runs if not Path(row.file).exists())
-    rows = rows or [row for row in loose if Path(row.file).name == Path(path).name]
+    loose = (row for row in task.runs if not Path(row.file).exists() and not member_of(row.file))
+    rows = rows or [row for row in loose if Path(row.file).name == file_name(path)]
     return rows[0] if len(rows) == 1 else None
 
 
