@@ -228,15 +228,16 @@ class Source:
     @contextmanager
     def _open(self) -> Iterator[BinaryIO]:
         """The bytes as they are."""
-        with reading(self.name):
-            if self._data is not None:
-                yield io.BytesIO(self._data)
-            elif member := member_of(self.name):
-                with opened_member(*member) as inner:
-                    yield cast(BinaryIO, inner)
-            else:
-                with Path(self.name).open("rb") as file:
-                    yield file
+        member = member_of(self.name) if self._data is None else None
+        with (
+            reading(self.name),
+            io.BytesIO(self._data)
+            if self._data is not None
+            else opened_member(*member)
+            if member
+            else Path(self.name).open("rb") as file,
+        ):
+            yield cast(BinaryIO, file)
 
     def _limited(self, pieces: Iterator[bytes]) -> Iterator[bytes]:
         total = 0
