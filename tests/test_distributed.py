@@ -150,7 +150,7 @@ def test_on_the_command_line(tmp_path, capsys):
     assert capsys.readouterr() == expected
     (tmp_path / "nothing").mkdir()
     assert main([*options, str(tmp_path / "nothing")]) == 1
-    assert "nothing: a folder without *.parquet files; expected a run file" in capsys.readouterr().err
+    assert "nothing: no file; expected a folder or a zip archive of run files" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("jobs", [2, 3])

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from fairevals.collection.collection import Collection
 from fairevals.collection.run import Run
 from fairevals.errors import FairevalsError, InputError, Place
+from fairevals.io.archives import files_in, is_submission
 from fairevals.io.check import Rules, check_lists, check_run
 from fairevals.io.dataset import is_dataset
 from fairevals.io.lines import Problem
@@ -24,12 +25,21 @@ def check_submission(
 ) -> Iterator[Problem]:
     """Everything that is wrong with a run file or folder, in the order of its lines; `fairevals validate` prints it.
 
-    `max_documents` and `policy` override the task's. A table or a folder is either readable or not; then its topics are
-    checked.
+    `max_documents` and `policy` override the task's. A table or a folder of parquet files is either readable or not;
+    then its topics are checked. Of any other folder and of a zip archive, all files are checked one after the other.
     """
+    if is_submission(path):
+        try:
+            files = files_in(path)
+        except InputError as error:
+            yield Problem(error.place, "unreadable", error.found, error.expected)
+            return
+        for file in files:
+            yield from check_submission(file, collection, max_documents=max_documents, policy=policy)
+        return
     task = collection.task
     rules = Rules(
-        topics=collection.qrels.number,
+        topics=dict.fromkeys(collection.topics),
         max_documents=max_documents or task.max_documents,
         samples=(policy or task.policy.kind) == "samples",
         order=task.order,

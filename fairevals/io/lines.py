@@ -222,7 +222,9 @@ class LineFormat:
         """Raise the error of the first line that cannot be read."""
         problems = (problem for _, _, problem in self.examine(source) if problem)
         unknown = Problem(Place(source.name), "line", "a line that cannot be read", self.expected)
-        source.refuse(next(problems, unknown).error(), self.what)
+        problem = next(problems, unknown)
+        problems.close()  # and with it the file, which the traceback would keep open
+        source.refuse(problem.error(), self.what)
 
     def place_of(self, source: Source, row: int) -> Place:
         """The place of the row-th line with data, counted from 0."""

@@ -14,6 +14,7 @@ import numpy as np
 
 from fairevals.errors import InputError, Place, UsageError, check_known, escape
 from fairevals.ids import Ids, keys, numbered
+from fairevals.io.archives import file_name
 from fairevals.io.check import Rules, raise_first, run_format
 from fairevals.io.decimals import parse_decimals
 from fairevals.io.lines import joined
@@ -191,7 +192,7 @@ def is_table(source: Source) -> bool:
 def read_run_columns(source: Source, options: RunOptions = BY_SCORE) -> RunColumns:
     """Read a run file of any format."""
     # Bytes of the name that are not UTF-8 are escaped, since a tag is written and printed.
-    file = Path(source.name).name.encode("utf-8", "backslashreplace").decode()
+    file = file_name(source.name).encode("utf-8", "backslashreplace").decode()
     if source.table_suffix == ".parquet":
         from fairevals.io.dataset import read_parquet
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 from fairevals.errors import FairevalsError, InputError, Place, escape, names
+from fairevals.io.archives import file_name, member_of
 from fairevals.io.specs import AttributeSpec, PolicySpec, RunInfo
 from fairevals.io.streams import Source, checked_path, written_bytes
 from fairevals.io.task_checks import Check, Checker, labelled, labels
@@ -44,6 +45,8 @@ class Task:  # noqa: PLW1641 # it has no hash, because it holds dicts
     """
 
     name: str = ""
+    topics: Path | None = None
+    """The list of the topics; those of the qrels by default."""
     qrels: tuple[Path, ...] = ()
     """Judgements of all these files are joined."""
     max_grade: float | None = None
@@ -63,8 +66,9 @@ class Task:  # noqa: PLW1641 # it has no hash, because it holds dicts
     max_documents: int = 1000
     """How many documents a topic may have without an error in `validate`."""
     attributes: Mapping[str, AttributeSpec] = field(default_factory=dict)
-    topic_groups: Mapping[str, Mapping[str, tuple[str, ...] | Path]] = field(default_factory=dict)
-    """Named sets of topics: {name: {group: globs}}, or {name: {"file": table of topic and group}}."""
+    topic_groups: Mapping[str, Mapping[str, tuple[str, ...] | Path | str]] = field(default_factory=dict)
+    """Named sets of topics: {name: {group: globs}}, {name: {"file": table of topic and group}}, or {name: {"column":
+    column of the list of topics}}."""
     policy: PolicySpec = field(default_factory=PolicySpec)
     path: Path | None = field(default=None, compare=False)
     """The task file."""
@@ -117,6 +121,7 @@ class Task:  # noqa: PLW1641 # it has no hash, because it holds dicts
         """Every file that it names, with those of the runs table."""
         specs = self.attributes.values()
         named = [
+            self.topics,
             *self.qrels,
             self.runs_table,
             *(groups.get("file") for groups in self.topic_groups.values()),
@@ -150,8 +155,8 @@ def run_info(task: Task, path: str | os.PathLike[str]) -> RunInfo | None:
     """
     full = os.path.realpath(path)
     rows = [row for row in task.runs if os.path.realpath(row.file) == full]
-    loose = (row for row in task.runs if not Path(row.file).exists())
-    rows = rows or [row for row in loose if Path(row.file).name == Path(path).name]
+    loose = (row for row in task.runs if not Path(row.file).exists() and not member_of(row.file))
+    rows = rows or [row for row in loose if Path(row.file).name == file_name(path)]
     return rows[0] if len(rows) == 1 else None
 
 
