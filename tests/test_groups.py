@@ -17,7 +17,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from fairevals.collection.groups import Attribute, load_attribute
-from fairevals.collection.inputs import Named, load_qrels
+from fairevals.collection.inputs import Named, load_qrels, load_run
 from fairevals.collection.qrels import Qrels
 from fairevals.errors import InputError, InputWarning, Place, UsageError
 from fairevals.evaluation import Plan, load_collection, score
@@ -575,6 +575,26 @@ def test_a_target_whose_sum_overflows(target):
     qrels = load_qrels({"q": {"a": 1}})
     with pytest.raises(InputError, match=r"A: a target that sums to inf; expected 1"):
         Attribute.of("A", {"a": "x", "b": "y"}, target=target).bound(qrels)
+
+
+@pytest.mark.parametrize("target", ["uniform", "relevant"])
+def test_more_documents_in_groups_of_one_topic_than_fit(monkeypatch, target):
+    """An error before the array is made; topics that together have as many are computed one after the other."""
+    qrels = {"q": {"d0": 1}, "p": {f"d{n}": 1 for n in range(6)}, "r": {"d0": 1, "d1": 0}}
+    groups = Attribute.of("A", {f"d{n}": f"g{n}" for n in range(10)}, target=target)
+    run = load_run({topic: {f"d{n}": 1.0 - n for n in range(6)} for topic in qrels})
+
+    def values() -> np.ndarray:
+        collection = load_collection(None, qrels, {"A": groups})
+        return score([run], collection, Plan.of(collection, ["AWRF(attr='A')", "D_group(attr='A')"])).values
+
+    expected = values()
+    monkeypatch.setenv("FAIREVALS_MAX_CELLS", "60")
+    np.testing.assert_array_equal(values(), expected)
+    monkeypatch.setenv("FAIREVALS_MAX_CELLS", "59")
+    message = r"A: 6 documents of topic 'p' in 10 groups of A; raise FAIREVALS_MAX_CELLS to allow it"
+    with pytest.raises(InputError, match=message):
+        values()
 
 
 def test_weights_whose_sum_overflows(tmp_path):

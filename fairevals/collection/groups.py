@@ -28,6 +28,7 @@ from fairevals.io.memberships import (
     rows_of,
 )
 from fairevals.io.specs import AttributeSpec
+from fairevals.io.streams import Limits
 from fairevals.io.tables import check_distinct
 from fairevals.typing import Bools, Floats, Ints
 
@@ -218,9 +219,15 @@ class Attribute:
 
         A document without membership gets what `unmapped` says: equal shares of all groups, the whole of one, or
         a row of zeros (`skip`); under `error` it is an `InputError`. Where the attribute does not apply the
-        row is zeros.
+        row is zeros. Raises before an array is made that is larger than `Limits` allow.
         """
         spec, applies = self.spec, self.applies[topic_codes]
+        counts = np.bincount(topic_codes, minlength=1)
+        if counts.max() * len(spec.groups) > Limits.current().cells:
+            longest = int(counts.argmax())
+            many = f"{counts[longest]} documents of topic {escape(self.topics[longest])!r}"
+            found = f"{many} in {len(spec.groups)} groups of {escape(spec.name)}"
+            raise InputError(Place(self.columns.name), f"{found}; raise FAIREVALS_MAX_CELLS to allow it")
         rows = self.columns.index.find(self.numbers[topic_codes], docs)
         unmapped = applies & (rows < 0)
         if spec.unmapped == "error":

@@ -25,8 +25,8 @@ STYLES = ("table", "csv", "tsv", "json", "latex", "html")
 DECIMALS = 4
 """Decimals of a value for people."""
 
-FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n")
-"""What a cell starts with that a spreadsheet evaluates, or strips and then evaluates."""
+FORMULA = (*"=+-@＝＋－＠", "\t", "\r", "\n")
+"""What a cell starts with that a spreadsheet evaluates, or strips and then evaluates; the wide forms too."""
 
 Cell = str | float | int | None
 

@@ -17,7 +17,7 @@ CONVENTIONS = ("fairevals", "trec_eval")
 MISSING = ("zero", "skip")
 STATUSES = ("official", "unofficial", "baseline", "reference")
 LARGEST = 1e15
-"""The largest number in a task: whole numbers up to it are exact, and nothing overflows."""
+"""The largest number in a task, and the largest grade: whole numbers up to it are exact, and nothing overflows."""
 DIVERGENCE_NAMES = ("JSD", "NMD", "RNOD", "RSNOD", "NVD", "RNSS")
 
 

@@ -12,7 +12,7 @@ import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from copy import copy
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import partial
 from itertools import chain
 from pathlib import Path
@@ -62,15 +62,18 @@ def _setting(name: str, default: int) -> int:
 
 @dataclass(frozen=True)
 class Limits:
-    """How large a file may be. Set by the environment variables FAIREVALS_MAX_BYTES and FAIREVALS_MAX_LINE."""
+    """How large input may be. Set by the environment variables FAIREVALS_MAX_BYTES, _LINE and _CELLS."""
 
     bytes: int = 64 << 30  # of one file after decompression
     line: int = 1 << 20
+    cells: int = 1 << 27  # documents of one topic × groups of one attribute: 1 GiB, about three times
 
     @classmethod
     def current(cls) -> Self:
         """The limits in force."""
-        return cls(_setting("FAIREVALS_MAX_BYTES", cls.bytes), _setting("FAIREVALS_MAX_LINE", cls.line))
+        return cls(
+            **{f.name: _setting(f"FAIREVALS_MAX_{f.name.upper()}", getattr(cls, f.name)) for f in fields(cls)}
+        )
 
 
 def too_large(file: str, limit: int) -> InputError:

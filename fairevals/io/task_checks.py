@@ -1,6 +1,5 @@
 """Checks of a task's values, given from Python or in a file."""
 
-import math
 import os
 import sys
 from collections.abc import Callable, Iterable, Mapping
@@ -67,16 +66,12 @@ _numbers = _check(
     ),
     lambda value: tuple(map(float, value)),
 )
-_grade = _check(
-    f"a number above 0 and at most {sys.float_info.max:.2g}",  # as grades in qrels may be
-    lambda value: is_number(value) and 0 < value < math.inf and int(value) <= sys.float_info.max,
-)
 labels = _check(
     "a label for each measure, such as {'ERR@20': 'ERR'}",
     lambda value: isinstance(value, Mapping) and all(isinstance(item, str) for item in value.values()),
     lambda value: {str(measure): label for measure, label in value.items()},
 )
-_temperature = _check(
+_positive = _check(
     f"a number above 0 and at most {LARGEST:g}",
     lambda value: is_number(value) and 0 < value <= LARGEST,
     float,
@@ -161,7 +156,7 @@ class Checker:
             "topics": _optional(self.path),
             "qrels": self.paths,
             "runs": self.runs,
-            "max_grade": _optional(_grade),
+            "max_grade": _optional(_positive),
             "order": _choice(ORDERS),
             "cutoff": _optional(_number(1, whole=True)),
             "measures": lambda value: labelled(_named_measures(value)),
@@ -264,7 +259,7 @@ class Checker:
             return given
         checks: dict[str, Check] = {
             "kind": _choice(POLICIES),
-            "temperature": _temperature,
+            "temperature": _positive,
             "samples": _number(2, whole=True),
             "seed": _number(0, whole=True),
         }
