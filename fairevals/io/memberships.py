@@ -1,7 +1,8 @@
 """Memberships of documents in the groups of an attribute, and the target shares of the groups.
 
-Two formats of memberships: NTCIR's `topic doc p1 … pC` with one line per document, and a long table (csv or tsv)
-with columns `[topic,] doc, group [, weight]` and one line per group of a document.
+Three formats of memberships: NTCIR's `topic doc p1 … pC` with one line per document, a long table (csv or tsv) with
+columns `[topic,] doc, group [, weight]` and one line per group of a document, and a wide table (csv or tsv) with a
+header `[topic,] doc, <one column per group>` and one line per document.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 import math
 import os
 import warnings
-from collections.abc import Callable, Iterable, Mapping, Sequence, Sized
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Sized
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -22,7 +23,7 @@ from fairevals.io.decimals import number_of
 from fairevals.io.lines import Column, LineFormat
 from fairevals.io.specs import AttributeSpec
 from fairevals.io.streams import Source
-from fairevals.io.tables import has_header, id_text, id_texts, table, text_lines
+from fairevals.io.tables import has_header, header_of, id_text, id_texts, table, text_lines
 from fairevals.typing import Floats, Ints
 
 if TYPE_CHECKING:
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
 
 LONG_COLUMNS = ("topic", "doc", "group", "weight")
 LONG_TABLE = "columns doc and group, perhaps topic and weight"
+WIDE_TABLE = "columns doc, perhaps topic, and one for each group"
 TARGET_TOLERANCE = 1e-4
 """How far from 1 the sum of a target may be: enough for shares printed with four decimals."""
 ROW_TOLERANCE = 0.01 + 1e-9
@@ -129,20 +131,67 @@ def _normalised(
 
 
 def read_memberships(spec: AttributeSpec) -> MembershipColumns:
-    """Read the memberships file of an attribute, in either format.
+    """Read the memberships file of an attribute, in any of the formats.
 
-    A first line that names the columns `doc` and `group` makes it a long table; anything else is NTCIR's format.
-    Rows are normalised to sum to 1. An `InputWarning` reports rows whose sum is further from 1 than rounding
-    explains, unless the file is a long table without weights.
+    A first line that names the columns `doc` and `group` makes it a long table, one that names groups a wide table;
+    anything else is NTCIR's format. Rows are normalised to sum to 1. An `InputWarning` reports rows whose sum is
+    further from 1 than rounding explains, unless the file is a long table without weights.
     """
     if spec.memberships is None:
         found = f"attribute {escape(spec.name)} without memberships"
         raise InputError(spec.place, found, 'memberships = "FILE"')
     source = Source.of(spec.memberships)
-    if not has_header(source, "doc", "group"):
-        return _read_ntcir(source, spec.groups)
-    _, header, rows = table(source, ("doc", "group"), known=LONG_COLUMNS)
-    return collect(source.name, header, rows, spec.groups, warn="weight" in header)
+    if has_header(source, "doc", "group"):
+        _, header, rows = table(source, ("doc", "group"), known=LONG_COLUMNS)
+        return collect(source.name, header, rows, spec.groups, warn="weight" in header)
+    if _is_wide(header_of(source), spec.groups):
+        line, header, rows = table(source, ())
+        long_header, long_rows = long_of_wide(Place(source.name, line), header, rows, spec.groups)
+        return collect(source.name, long_header, long_rows, spec.groups, warn=True)
+    return _read_ntcir(source, spec.groups)
+
+
+def _is_wide(header: Sequence[str], groups: Sequence[str]) -> bool:
+    """Whether a first line is the header of a wide table: groups may be called 0 and 1, and a line of NTCIR's may
+    be separated by tabs, so there must be a column `doc`, or no number."""
+    return not set(groups).isdisjoint(header) and (
+        "doc" in header or all(math.isnan(number_of(cell)) for cell in header)
+    )
+
+
+def long_of_wide(
+    place: Place, header: Sequence[str], rows: Iterable[Row], groups: Sequence[str]
+) -> tuple[list[str], Iterator[Row]]:
+    """The header and the rows of a long table, for `collect`, from those of a wide one.
+
+    Besides `topic`, the one column that is not a group has the documents, whatever its name: `page_id` in TREC Fair.
+
+    >>> header, rows = long_of_wide(Place("x"), ["doc", "f", "m"], [(2, ["a", "0.25", "0.75"])], ["f", "m"])
+    >>> header, list(rows)
+    (['doc', 'group', 'weight'], [(2, ['a', 'f', '0.25']), (2, ['a', 'm', '0.75'])])
+    """
+    others = [name for name in header if name not in groups and name != "topic"]
+    lacking = [group for group in groups if group not in header]
+    if lacking or len(others) != 1 or others[0] in LONG_COLUMNS[2:]:
+        found = f"no column for the group {escape(lacking[0])!r}" if lacking else f"columns {names(header)}"
+        raise InputError(place, found, f"{WIDE_TABLE} ({names(groups)})")
+    ids = [header.index(name) for name in ("topic", others[0]) if name in header]
+    columns = [(group, header.index(group)) for group in groups]
+
+    def cells() -> Iterator[Row]:
+        seen = set()
+        for line, row in rows:
+            start = [row[at] for at in ids]
+            if tuple(start) in seen:
+                found = f"document {escape(str(start[-1]))!r} a second time"
+                raise InputError(Place(place.file, line), found, "one line per document")
+            seen.add(tuple(start))
+            # Most cells are 0. A row without any other keeps one, to be reported.
+            filled = [(group, row[at]) for group, at in columns if row[at] not in ("0", "0.0", 0)]
+            for group, weight in filled or [(columns[0][0], 0.0)]:
+                yield line, [*start, group, weight]
+
+    return [*["topic"][: len(ids) - 1], "doc", "group", "weight"], cells()
 
 
 def _read_ntcir(source: Source, groups: Sequence[str]) -> MembershipColumns:
@@ -150,7 +199,8 @@ def _read_ntcir(source: Source, groups: Sequence[str]) -> MembershipColumns:
     line_format = LineFormat(
         "memberships",
         (Column("topic"), Column("doc"), *[Column("membership", "number", least=0)] * count),
-        f"{2 + count} columns (topic doc and one number for each of {count} groups), or a table with {LONG_TABLE}",
+        f"{2 + count} columns (topic doc and one number for each of {count} groups), or a table with {LONG_TABLE}, "
+        f"or with {WIDE_TABLE}",
     )
     topics: dict[str, int] = {}
     codes_of, docs_of, lines = [], [], 0
@@ -270,8 +320,12 @@ def _weight(value: Any) -> Any:
 
 
 def group_names(path: str | os.PathLike[str]) -> list[str]:
-    """The names of the groups in a long table, sorted."""
-    _, header, rows = table(Source.of(path), ("doc", "group"), known=LONG_COLUMNS)
+    """The names of the groups in a long table, sorted, or in a wide one, in the order of its columns."""
+    source = Source.of(path)
+    if has_header(source, "doc") and not has_header(source, "group"):
+        _, header, _ = table(source, ("doc",))
+        return [name for name in header if name not in ("topic", "doc")]
+    _, header, rows = table(source, ("doc", "group"), known=LONG_COLUMNS)
     return sorted({row[header.index("group")] for _, row in rows})
 
 
