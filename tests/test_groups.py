@@ -22,10 +22,11 @@ from fairevals.collection.qrels import Qrels
 from fairevals.errors import InputError, InputWarning, Place, UsageError
 from fairevals.evaluation import Plan, load_collection, score
 from fairevals.ids import Ids
-from fairevals.io.memberships import checked_target, normalise_rows, read_memberships, read_target_file
+from fairevals.io.memberships import normalise_rows, read_memberships
 from fairevals.io.qrels import QrelsColumns, qrels_from_frame, read_qrels_columns
 from fairevals.io.specs import AttributeSpec
 from fairevals.io.streams import Source
+from fairevals.io.targets import checked_target, read_target_file
 from fairevals.io.task import read_task
 
 GROUPS = ("low", "mid", "high")

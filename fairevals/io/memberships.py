@@ -1,4 +1,4 @@
-"""Memberships of documents in the groups of an attribute, and the target shares of the groups.
+"""Memberships of documents in the groups of an attribute.
 
 Three formats of memberships: NTCIR's `topic doc p1 … pC` with one line per document, a long table (csv or tsv) with
 columns `[topic,] doc, group [, weight]` and one line per group of a document, and a wide table (csv or tsv) with a
@@ -23,7 +23,7 @@ from fairevals.io.decimals import number_of
 from fairevals.io.lines import Column, LineFormat
 from fairevals.io.specs import AttributeSpec
 from fairevals.io.streams import Source
-from fairevals.io.tables import has_header, header_of, id_text, id_texts, table, text_lines
+from fairevals.io.tables import has_header, header_of, id_text, id_texts, table
 from fairevals.typing import Floats, Ints
 
 if TYPE_CHECKING:
@@ -32,8 +32,6 @@ if TYPE_CHECKING:
 LONG_COLUMNS = ("topic", "doc", "group", "weight")
 LONG_TABLE = "columns doc and group, perhaps topic and weight"
 WIDE_TABLE = "columns doc, perhaps topic, and one for each group"
-TARGET_TOLERANCE = 1e-4
-"""How far from 1 the sum of a target may be: enough for shares printed with four decimals."""
 ROW_TOLERANCE = 0.01 + 1e-9
 """How far from 1 memberships may sum without a warning: enough for three shares printed with two decimals."""
 
@@ -327,47 +325,3 @@ def group_names(path: str | os.PathLike[str]) -> list[str]:
         return [name for name in header if name not in ("topic", "doc")]
     _, header, rows = table(source, ("doc", "group"), known=LONG_COLUMNS)
     return sorted({row[header.index("group")] for _, row in rows})
-
-
-# Targets -----------------------------------------------------------------------------------------------------
-
-
-def checked_target(values: Sequence[float], groups: Sequence[str], place: Place) -> tuple[float, ...]:
-    """A target as shares that sum to 1; an error unless there is one number per group and they almost do.
-
-    If the sum is not 1 (by more than 1e-12), an `InputWarning` reports that it was normalised.
-    """
-    if len(values) != len(groups):
-        raise InputError(place, f"a target of {len(values)} numbers", f"{len(groups)}, one for each group")
-    for value in values:
-        if not 0 <= value < math.inf:
-            raise InputError(place, f"{value!r} in a target", "numbers of at least 0")
-    total = math.fsum(values) if max(values) < 2 else sum(values)  # fsum raises if huge numbers overflow
-    if abs(total - 1) > TARGET_TOLERANCE:
-        raise InputError(place, f"a target that sums to {total:.10g}", f"1 (within {TARGET_TOLERANCE:g})")
-    if abs(total - 1) > 1e-12:
-        message = f"{place}: the target sums to {total:.13g}; it was divided by that"
-        warnings.warn(InputWarning(message), stacklevel=2)
-    shares = np.array(values, dtype=np.float64) + 0.0  # never −0
-    return tuple(normalise_rows(shares, np.zeros(len(values), dtype=np.int64), len(values)).tolist())
-
-
-def read_target_file(path: str | os.PathLike[str], groups: Sequence[str]) -> tuple[float, ...]:
-    """A target from a file such as FairWeb's `golddistr`: one probability per line, in the order of the groups.
-
-    Several on one line are accepted too; blank lines are skipped.
-    """
-    source = Source.of(path)
-    values: list[float] = []
-    place = Place(source.name)
-    for number, line in text_lines(source, "a target"):
-        place = Place(source.name, number)
-        for part in line.encode().split():
-            value = number_of(part)
-            if not value >= 0:
-                error = InputError(place, f"probability {escape(part)!r}", "a number of at least 0")
-                source.refuse(error, "a target")
-            if len(values) == len(groups):
-                raise InputError(place, f"more than {len(groups)} numbers", "one for each group")
-            values.append(value)
-    return checked_target(values, groups, place)

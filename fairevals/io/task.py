@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 from fairevals.errors import FairevalsError, InputError, Place, escape, names
-from fairevals.io.specs import AttributeSpec, PolicySpec, RunInfo
+from fairevals.io.specs import AttributeSpec, IntersectionSpec, PolicySpec, RunInfo, target_files
 from fairevals.io.streams import Source, checked_path, written_bytes
 from fairevals.io.task_checks import Check, Checker, labelled, labels
 from fairevals.io.task_writer import TaskWriter
@@ -23,8 +23,9 @@ class Task:
 
     Values are given as in a task file. Paths are relative to the working directory. `qrels` and `measures` take one
     or several; a measure is its name, an object such as `fairevals.nDCG @ 10`, or {"measure": …, "label": …}.
-    `attributes` is {name: {"groups": […], "memberships": …, …}}, `runs` the path of a runs table, `policy` the name of
-    a policy, a dict or a `PolicySpec`. Wrong values raise a `UsageError` that says what was expected.
+    `attributes` is {name: {"groups": […], "memberships": …, …}}, `intersections`
+    {name: {"of": […], "target": …}}, `runs` the path of a runs table, `policy` the name of a policy, a dict or a
+    `PolicySpec`. Wrong values raise a `UsageError` that says what was expected.
 
     >>> sex = {"groups": ["f", "m"], "memberships": "sex.csv", "target": {"f": 0.3, "m": 0.7}}
     >>> task = Task(qrels="my.qrels", measures=["nDCG@10", "GFR@20"], attributes={"SEX": sex}, policy="pl")
@@ -63,6 +64,8 @@ class Task:
     max_documents: int = 1000
     """How many documents a topic may have without an error in `validate`."""
     attributes: Mapping[str, AttributeSpec] = field(default_factory=dict)
+    intersections: Mapping[str, IntersectionSpec] = field(default_factory=dict)
+    """Products of attributes, which measures take as attr='…' like an attribute."""
     topic_groups: Mapping[str, Mapping[str, tuple[str, ...] | Path]] = field(default_factory=dict)
     """Named sets of topics: {name: {group: globs}}, or {name: {"file": table of topic and group}}."""
     policy: PolicySpec = field(default_factory=PolicySpec)
@@ -116,7 +119,7 @@ class Task:
             self.runs_table,
             *(groups.get("file") for groups in self.topic_groups.values()),
             *(spec.memberships for spec in specs),
-            *(spec.target for spec in specs),
+            *(path for spec in (*specs, *self.intersections.values()) for path in target_files(spec.target)),
         ]
         return (*(path for path in named if isinstance(path, Path)), *(Path(row.file) for row in self.runs))
 
