@@ -100,22 +100,22 @@ TARGETS: tuple[tuple[Callable[[bytes], None], bytes], ...] = (
     (_qrels, b"q1 0 a 2\nq1 0 b 0\nq2 0 a -1\n"),
     (_qrels, b"q1 a L2\nq2 b L0\n"),
     (_memberships, b"q1 a 0.5 0.5\nq1 b 1 0\n"),
-    (_memberships, b"doc,she,he\na,0.5,0.5\nb,1,0\n"),
     (_memberships, b"topic,doc,group,weight\nq1,a,she,1\nq1,b,he,0.5\nq1,b,she,0.5\n"),
     (
         _task,
         b'name = "x"\nmax_grade = 2\n[attributes.SEX]\ngroups = ["she", "he"]\ntarget = {"*" = [0.5, 0.5]}\n',
     ),
     (_task, b'[policy]\nkind = "pl"\ntemperature = 0.5\n[attributes]\nA.groups = ["a", "b"]\nA.bins = [1]\n'),
-    (
-        _task,
-        b'[intersections.X]\nof = ["A", "B"]\ntarget = {mix = ["relevant", "backgrounds"], weights = [0.5, 0.5]}\n',
-    ),
     (_target, b"0.25\n0.75\n"),
-    (_target, b"topic,she,he\nq1,0.25,0.75\n*,1,0\n"),
-    (_target, b"group,share\nshe,0.25\nhe,0.75\n"),
     (_annotations, b"topic\tdoc\tentity\tannotator\tSEX\nq1\ta\te\tx\tshe\nq1\tb\t\tx\t\n"),
     (_letor, b"2 qid:q1 1:0.5 3:1e-2 # docid = a\n0 qid:q1 2:1\n"),
+    (
+        _task,
+        b'[intersections.X]\nof = ["A", "B"]\ntarget = {mix = ["relevant", "backgrounds"], unknown = "u"}\n',
+    ),
+    (_target, b"topic,she,he\nq1,0.25,0.75\n*,1,0\n"),
+    (_target, b"group,share\nshe,0.25\nhe,0.75\n"),
+    (_memberships, b"doc,she,he\na,0.5,0.5\nb,1,0\n"),
 )
 """A reader and a file that it accepts; the first byte of an input selects the reader."""
 
