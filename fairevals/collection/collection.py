@@ -142,7 +142,8 @@ def load_collection(
         for part in one.attributes:
             if part not in collection.ordinal:
                 found = f"an intersection {escape(name)} of the missing attribute {escape(part)!r}"
-                raise InputError(one.spec.place, found, f"of some of {names(collection.ordinal) or 'none'}")
+                expected = f"one of {names(collection.ordinal)}" if collection.ordinal else "attributes"
+                raise InputError(one.spec.place, found, expected)
     return collection
 
 

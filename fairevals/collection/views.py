@@ -92,13 +92,15 @@ GroupView = AttributeView | IntersectionView
 
 
 def _known(factors: tuple[Floats, ...]) -> Bools:
-    return np.logical_and.reduce([factor.any(axis=-1) for factor in factors])
+    known: Bools = np.logical_and.reduce([factor.any(axis=-1) for factor in factors])
+    return known
 
 
 def _main_group(factors: tuple[Floats, ...]) -> Ints:
     counts = tuple(factor.shape[-1] for factor in factors)
     largest = np.ravel_multi_index([factor.argmax(axis=-1) for factor in factors], counts)
-    return np.where(_known(factors), largest, np.prod(counts))
+    group: Ints = np.where(_known(factors), largest, np.prod(counts))
+    return group
 
 
 @dataclass(frozen=True)
