@@ -18,6 +18,7 @@ from fairevals.collection.groups import Attribute
 from fairevals.collection.intersections import Intersection, mix_backgrounds
 from fairevals.collection.products import product_membership, product_spread, product_sums
 from fairevals.errors import InputError, UsageError
+from fairevals.evaluation import load_collection
 from fairevals.measures import parse_measure
 
 SEX, AGE, GEO = ("f", "m"), ("young", "mid", "old"), ("@UNKNOWN", "Africa", "Asia")
@@ -267,6 +268,26 @@ def test_gradients_are_those_of_the_product(name):
     for mine, theirs in zip(found, expected, strict=True):
         np.testing.assert_allclose(mine, theirs, atol=1e-12)
     assert np.any(found[1] != 0)
+
+
+@pytest.mark.parametrize("by_topic", [(), (0,), (1,), (0, 2), (0, 1, 2)])
+def test_documents_are_found_in_every_attribute_whether_or_not_by_topic(by_topic):
+    rng, parts = np.random.default_rng(len(by_topic)), {}
+    for number, name in enumerate("ABC"):
+        pairs = [(t, d) for t in rng.permutation(TOPICS) for d in rng.permutation(DOCS)[:9]]
+        frame = pd.DataFrame(pairs, columns=["topic", "doc"])
+        if number not in by_topic:
+            frame = frame.drop(columns="topic").drop_duplicates()
+        frame["group"] = rng.choice(["x", "y"], len(frame))
+        parts[name] = Attribute.of(name, frame, ["x", "y"], unmapped="skip")
+    qrels = {t: dict.fromkeys(DOCS, 1) for t in reversed(TOPICS)}
+    collection = load_collection(None, qrels, {**parts, "X": Intersection.of("X", list("ABC"))})
+    collection = collection.with_attributes(["X"])
+    codes, docs = collection.qrels.topic_of, collection.qrels.docs
+    found = collection.memberships("X", codes, docs)
+    for name, memberships in zip("ABC", found, strict=True):
+        np.testing.assert_array_equal(memberships, collection.attributes[name].memberships(codes, docs))
+    assert any(0 < memberships.any(axis=1).mean() < 1 for memberships in found)
 
 
 def test_the_cut_of_blocks_changes_nothing(monkeypatch):

@@ -2,13 +2,12 @@
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from functools import cache, cached_property
-from typing import NamedTuple, cast
+from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 
 from fairevals.collection.collection import Collection
-from fairevals.collection.groups import Attribute
 from fairevals.collection.intersections import Intersection
 from fairevals.collection.qrels import Qrels, in_order
 from fairevals.collection.run import Run
@@ -80,11 +79,15 @@ class Block:
             judged=~np.isnan(self.raw_grades),
         )
 
-    def ranked(self, depth: int | None = None) -> Ranked:
-        """The one ranking of each topic."""
+    def order(self, depth: int | None = None) -> Ints:
+        """The one ranking of each topic as cell numbers (topics, ranks), −1 for padding."""
         width = int(self.retrieved.max(initial=0))
         ranks = np.arange(width if depth is None else min(width, depth))
-        return self.reordered(np.where(ranks < self.retrieved[:, None], ranks, -1))
+        return np.where(ranks < self.retrieved[:, None], ranks, -1)
+
+    def ranked(self, depth: int | None = None) -> Ranked:
+        """The one ranking of each topic."""
+        return self.reordered(self.order(depth))
 
     def reordered(self, order: Ints) -> Ranked:
         """The given rankings: `order` is (topics, ranks) or (topics, samples, ranks), cell numbers or −1."""
@@ -273,27 +276,22 @@ def _block(
     raw_grades[topic, column] = rows.grades[here]
     scores[topic, column] = rows.scores[here]
 
-    @cache
-    def membership_in(name: str) -> Floats:
-        attribute = cast(Attribute, collection.attributes[name])  # an intersection's own are its factors
-        membership = np.zeros((*shape, len(attribute.spec.groups)))
-        concerned = np.flatnonzero(attribute.applies[rows.topic[here]])
-        known = attribute.memberships(rows.topic[here][concerned], docs.take(concerned))
-        membership[topic[concerned], column[concerned]] = known
-        return membership
-
     views: dict[str, GroupView] = {}
     for name in requirements.attributes:
         attribute = collection.attributes[name]
         target, applies = attribute.target[start:stop], attribute.applies[start:stop]
+        concerned = np.flatnonzero(attribute.applies[rows.topic[here]])
+        known = collection.memberships(name, rows.topic[here][concerned], docs.take(concerned))
+        factors = tuple(np.zeros((*shape, weights.shape[1])) for weights in known)
+        for factor, weights in zip(factors, known, strict=True):
+            factor[topic[concerned], column[concerned]] = weights
         if isinstance(attribute, Intersection):
-            factors = tuple(map(membership_in, attribute.attributes))
             views[name] = IntersectionView(attribute.spec.groups, factors, target, applies)
         else:
             views[name] = AttributeView(
                 groups=attribute.spec.groups,
                 ordinal=attribute.spec.kind == "ordinal",
-                membership=membership_in(name),
+                membership=factors[0],
                 target=target,
                 applies=applies,
                 divergence=attribute.spec.divergence,

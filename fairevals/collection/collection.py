@@ -3,7 +3,7 @@
 import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, Self
+from typing import Any, Self, cast
 
 import numpy as np
 
@@ -12,8 +12,9 @@ from fairevals.collection.inputs import load_qrels
 from fairevals.collection.intersections import Intersection
 from fairevals.collection.qrels import Qrels
 from fairevals.errors import InputError, UsageError, escape, names, unknown
+from fairevals.ids import Ids
 from fairevals.io.task import Task, read_task
-from fairevals.typing import Ints
+from fairevals.typing import Floats, Ints
 
 Slice = tuple[Qrels, dict[str, dict[str, Any]]]
 """What depends on some topics only: their judgements, and those fields of each attribute. It is small enough to be
@@ -59,6 +60,14 @@ class Collection:
         if isinstance(attribute, Intersection) and not by_rank:
             return max(len(self.attributes[part].spec.groups) for part in attribute.attributes)
         return len(attribute.spec.groups)
+
+    def memberships(self, name: str, topic_codes: Ints, docs: Ids) -> list[Floats]:
+        """The memberships (n, groups) of n documents in an attribute, or in each of an intersection's."""
+        attribute = self.attributes[name]
+        if isinstance(attribute, Intersection):
+            parts = [cast(Attribute, self.attributes[part]) for part in attribute.attributes]
+            return attribute.memberships(parts, topic_codes, docs)
+        return [attribute.memberships(topic_codes, docs)]
 
     def with_attributes(self, names: Iterable[str]) -> Self:
         """The same with these attributes loaded, and those that their intersections are made of."""

@@ -197,15 +197,19 @@ class Attribute:
             f"memberships of documents of {escape(qrels.source, 300)}, such as {theirs}",
         )
 
-    def memberships(self, topic_codes: Ints, docs: Ids) -> Floats:
-        """The memberships (n, groups) of n documents, each of the topic `topics[code]`.
+    def rows(self, topic_codes: Ints, docs: Ids) -> Ints:
+        """The row of each document in `columns`, −1 where it has no membership."""
+        return self.columns.index.find(self.numbers[topic_codes], docs)
+
+    def memberships(self, topic_codes: Ints, docs: Ids, rows: Ints | None = None) -> Floats:
+        """The memberships (n, groups) of n documents, each of the topic `topics[code]`; `rows` if they are found.
 
         A document without membership gets what `unmapped` says: equal shares of all groups, the whole of one, or
         a row of zeros (`skip`); under `error` it is an `InputError`. Where the attribute does not apply the
         row is zeros.
         """
         spec, applies = self.spec, self.applies[topic_codes]
-        rows = self.columns.index.find(self.numbers[topic_codes], docs)
+        rows = self.rows(topic_codes, docs) if rows is None else rows
         unmapped = applies & (rows < 0)
         if spec.unmapped == "error":
             for row in np.flatnonzero(unmapped)[:1].tolist():

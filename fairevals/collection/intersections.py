@@ -16,8 +16,9 @@ from fairevals.collection.products import product_membership
 from fairevals.collection.qrels import Qrels
 from fairevals.collection.targets import Targets, mean_of_relevant
 from fairevals.errors import InputError, Place, UsageError, escape, names
+from fairevals.ids import Ids
 from fairevals.io.specs import INTERSECTION_TARGETS, AttributeSpec, IntersectionSpec, TargetMixture
-from fairevals.typing import Bools, Floats
+from fairevals.typing import Bools, Floats, Ints
 
 MAX_GROUPS = 1 << 16
 MAX_CELLS = 1 << 26
@@ -42,6 +43,10 @@ class Intersection:
     """(topics, groups); a row of NaN where it does not apply or the target is undefined."""
     applies: Bools = field(default_factory=lambda: np.zeros(0, dtype=bool))
     """(topics,): whether all of its attributes apply."""
+    base: int = 0
+    """The number of the attribute in which documents are looked up."""
+    joins: tuple[Ints, ...] = ()
+    """For each attribute, where its memberships of the documents in the base are."""
 
     @classmethod
     def of(cls, name: str, of: Sequence[str], target: Any = "product") -> Intersection:
@@ -105,6 +110,7 @@ class Intersection:
                 "product": partial(product_membership, [part.target for part in parts]),
             },
         )
+        base = next((at for at, part in enumerate(parts) if part.columns.topics is not None), 0)
         given = self.declared.target
         if isinstance(given, TargetMixture) and "backgrounds" in given.mix:
             if given.mix[1:] != ("backgrounds",) or given.unknown is not None:
@@ -120,7 +126,23 @@ class Intersection:
             topics=tuple(qrels.topics),
             target=np.where(applies[:, None], target, np.nan),
             applies=applies,
+            base=base,
+            joins=tuple(part.columns.rows_of(parts[base].columns) for part in parts),
         )
+
+    def memberships(self, parts: Sequence[Attribute], topic_codes: Ints, docs: Ids) -> list[Floats]:
+        """The memberships (n, groups) of n documents in each of its attributes, `parts`.
+
+        Documents are looked up in one attribute, and only those that it does not have in the others too.
+        """
+        found = parts[self.base].rows(topic_codes, docs)
+        lacking = np.flatnonzero(found < 0)
+        memberships = []
+        for part, join in zip(parts, self.joins, strict=True):
+            rows = np.where(found >= 0, join[found], -1)
+            rows[lacking] = part.rows(topic_codes[lacking], docs.take(lacking))
+            memberships.append(part.memberships(topic_codes, docs, rows))
+        return memberships
 
     def _with_backgrounds(
         self, target: Floats, own: float, qrels: Qrels, parts: Sequence[Attribute]

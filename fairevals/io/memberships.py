@@ -71,6 +71,17 @@ class MembershipColumns:
         starts: Ints = np.searchsorted(self.row_of, np.arange(self.topic_of.size + 1))
         return starts
 
+    def rows_of(self, other: MembershipColumns) -> Ints:
+        """For each row of another attribute, the row here of its topic and document, −1 where there is none.
+
+        Only if memberships here do not depend on the topic, or those of the other attribute do so too.
+        """
+        topic = np.zeros(other.topic_of.size, dtype=np.int64)
+        if self.topics is not None and other.topics is not None:
+            number = {name: at for at, name in enumerate(self.topics)}
+            topic = np.array([number.get(name, -1) for name in other.topics], dtype=np.int64)[other.topic_of]
+        return self.index.find(topic, other.docs)
+
     def dense(self, rows: Ints) -> Floats:
         """The memberships (n, groups) of n rows; zeros for a row of −1."""
         weights = np.zeros((rows.size, self.groups))
