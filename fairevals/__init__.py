@@ -19,6 +19,7 @@ __version__ = "0.2.0.dev0"
 
 if TYPE_CHECKING:
     from fairevals.collection.groups import Attribute
+    from fairevals.collection.intersections import Intersection
     from fairevals.collection.qrels import Qrels, read_qrels
     from fairevals.collection.run import Run, read_run
     from fairevals.ecosystem.context import task
@@ -88,6 +89,7 @@ if TYPE_CHECKING:
 # Names are imported when first used, so that `fairevals --help` need not load numpy.
 _NAMES = {
     "collection.groups": ("Attribute",),
+    "collection.intersections": ("Intersection",),
     "collection.qrels": ("Qrels", "read_qrels"),
     "collection.run": ("Run", "read_run"),
     "ecosystem.context": ("task",),
@@ -112,6 +114,7 @@ __all__ = [
     "FairevalsError",
     "FairevalsWarning",
     "InputError",
+    "Intersection",
     "ListNet",
     "PGRank",
     "PlackettLuce",

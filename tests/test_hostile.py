@@ -35,8 +35,8 @@ from fairevals.errors import FairevalsError, InputError, InputWarning, UsageErro
 from fairevals.io.check import Rules, check_run
 from fairevals.io.folders import safe_name
 from fairevals.io.letor import read_letor
-from fairevals.io.memberships import read_target_file
 from fairevals.io.streams import Source, written
+from fairevals.io.targets import read_target_file
 from fairevals.io.task import Task, read_task
 
 QRELS = b"q1 0 a 2\nq1 0 b 0\nq1 0 c 1\nq2 0 a 1\nq2 0 d 0\n"

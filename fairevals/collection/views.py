@@ -1,11 +1,13 @@
 """What a measure sees of a block of topics: documents by rank (`Ranked`), or documents with exposures (`Exposed`)."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Self
 
 import numpy as np
 
+from fairevals.collection.products import product_membership
 from fairevals.errors import unknown
 from fairevals.typing import Bools, Floats, Ints
 
@@ -27,6 +29,79 @@ class AttributeView:
     divergence: str = "JSD"
     weight: float = 1.0
 
+    @property
+    def factors(self) -> tuple[Floats, ...]:
+        """The memberships whose product `membership` is: here, itself."""
+        return (self.membership,)
+
+    def with_rows(self, rows: Callable[[Floats], Floats], **more: Floats | Bools) -> Self:
+        """The same for other documents: `rows` selects their memberships from an array (…, document, group)."""
+        return replace(self, membership=rows(self.membership), **more)  # type: ignore[arg-type]
+
+    @property
+    def known(self) -> Bools:
+        """(…, document): whether the document has a membership."""
+        return _known(self.factors)
+
+    @property
+    def main_group(self) -> Ints:
+        """(…, document): the number of the group with the largest membership, or of groups if there is none."""
+        return _main_group(self.factors)
+
+
+@dataclass(frozen=True)
+class IntersectionView:
+    """The intersection of several attributes of the documents in view; to a measure, one more attribute.
+
+    A document's membership in a group of the intersection is the product of its memberships in the attributes,
+    `factors`. With thousands of groups the product is large: measures that need only sums over documents take them
+    from the factors (`group_sums`).
+    """
+
+    groups: tuple[str, ...]
+    factors: tuple[Floats, ...]
+    """(…, document or rank, group) in each attribute."""
+    target: Floats
+    applies: Bools
+    ordinal: bool = False
+    divergence: str = "JSD"
+    weight: float = 0.0
+
+    @cached_property
+    def membership(self) -> Floats:
+        """(…, document or rank, group): the product, formed when it is asked for."""
+        return product_membership(self.factors)
+
+    def with_rows(self, rows: Callable[[Floats], Floats], **more: Floats | Bools) -> Self:
+        """As that of an attribute; `rows` may also set memberships to 0."""
+        return replace(self, factors=tuple(map(rows, self.factors)), **more)  # type: ignore[arg-type]
+
+    @property
+    def known(self) -> Bools:
+        """(…, document): whether the document has a membership."""
+        return _known(self.factors)
+
+    @property
+    def main_group(self) -> Ints:
+        """(…, document): the number of the group with the largest membership, or of groups if there is none."""
+        return _main_group(self.factors)
+
+
+GroupView = AttributeView | IntersectionView
+"""What a measure sees as an attribute."""
+
+
+def _known(factors: tuple[Floats, ...]) -> Bools:
+    known: Bools = np.logical_and.reduce([factor.any(axis=-1) for factor in factors])
+    return known
+
+
+def _main_group(factors: tuple[Floats, ...]) -> Ints:
+    counts = tuple(factor.shape[-1] for factor in factors)
+    largest = np.ravel_multi_index([factor.argmax(axis=-1) for factor in factors], counts)
+    group: Ints = np.where(_known(factors), largest, np.prod(counts))
+    return group
+
 
 @dataclass(frozen=True)
 class View:
@@ -39,11 +114,11 @@ class View:
     ideal: Floats
     """(…, rank): the positive grades of all judged documents, descending, padded with 0."""
     max_grade: float
-    attributes: Mapping[str, AttributeView] = field(default_factory=dict)
+    attributes: Mapping[str, GroupView] = field(default_factory=dict)
     utility_weight: float = 1.0
 
-    def attribute(self, name: str) -> AttributeView:
-        """The attribute of that name."""
+    def attribute(self, name: str) -> GroupView:
+        """The attribute, or intersection, of that name."""
         if name not in self.attributes:
             raise unknown("attribute", name, self.attributes)
         return self.attributes[name]
@@ -61,8 +136,8 @@ class Ranked(View):
     """(topics, documents): the run's scores, for measures of other libraries."""
     candidates: Bools = field(default_factory=lambda: np.zeros((0, 0), bool))
     """(topics, documents): whether a document is a candidate, ranked or not."""
-    memberships: Mapping[str, Floats] = field(default_factory=dict)
-    """(topics, documents, groups): the memberships in each attribute of all documents, ranked or not."""
+    pool: Mapping[str, GroupView] = field(default_factory=dict)
+    """The attributes of all documents, ranked or not."""
 
     @property
     def ranked_candidates(self) -> Bools:
@@ -70,10 +145,6 @@ class Ranked(View):
         topics, documents = self.candidates.shape
         by_topic = self.candidates.reshape(topics, *[1] * (self.documents.ndim - 2), documents)
         return np.take_along_axis(by_topic, np.maximum(self.documents, 0), axis=-1) & self.present
-
-    def candidate_membership(self, name: str) -> Floats:
-        """Memberships (topics, documents, groups) in an attribute, 0 for documents that are not candidates."""
-        return self.memberships[name] * self.candidates[..., None]
 
     def cut(self, cutoff: int | None) -> Self:
         """The first `cutoff` ranks only (the ideal stays whole)."""
@@ -85,7 +156,7 @@ class Ranked(View):
             present=self.present[..., :cutoff],
             documents=self.documents[..., :cutoff],
             attributes={
-                name: replace(a, membership=a.membership[..., :cutoff, :])
+                name: a.with_rows(lambda membership: membership[..., :cutoff, :])
                 for name, a in self.attributes.items()
             },
         )
@@ -101,7 +172,3 @@ class Exposed(View):
     """(topics, documents): whether a document counts in the means over a group's documents."""
     judged: Bools = field(default_factory=lambda: np.zeros((0, 0), bool))
     """(topics, documents): whether the qrels have the document."""
-
-    def candidate_membership(self, name: str) -> Floats:
-        """Memberships (topics, documents, groups) in an attribute, 0 for documents that are not candidates."""
-        return self.attribute(name).membership * self.candidates[..., None]

@@ -197,7 +197,7 @@ def _possible_value(measure: RankingMeasure, block: Block) -> Floats:
     """
     unknown = np.zeros(block.row.shape)
     for name in measure.attributes_used() if measure.attributes != "all" else block.attributes:
-        unknown += ~block.attributes[name].membership.any(axis=2)
+        unknown += ~block.attributes[name].known
     first, second = (
         measure.of_ranking(block.reordered(_ranking_by(block, unknown, grades)))
         for grades in (-block.grades, block.grades)
@@ -226,8 +226,7 @@ class _Alternating(OneRanking):
     def rankings(self, block: Block, depth: int | None) -> Ints:
         group, turn = np.zeros((2, *block.row.shape), dtype=np.int64)
         for name in self.attributes:
-            membership = block.attributes[name].membership
-            group = np.where(membership.any(axis=2), membership.argmax(axis=2), membership.shape[2])
+            group = block.attributes[name].main_group
         order = _order_by(block, group, -block.grades)
         first, _ = stretches(np.take_along_axis(group, order, axis=1))
         np.put_along_axis(turn, order, np.arange(order.shape[1]) - first, axis=1)

@@ -16,6 +16,7 @@ import numpy as np
 from fairevals.collection.collection import Collection, Slice
 from fairevals.collection.groups import Attribute
 from fairevals.collection.inputs import Named
+from fairevals.collection.intersections import Intersection
 from fairevals.collection.run import Run
 from fairevals.collection.spelling import Variants, document_variants, topic_variants
 from fairevals.errors import FairevalsError, UsageError, escape, pluralize
@@ -122,9 +123,11 @@ def _notes(tag: str, topics: Set[str], collection: Collection) -> Iterator[str]:
         yield f"{escape(tag)}: has nothing for {many}, such as {escape(missing[0])}: {value}"
 
 
-def _unmapped_remarks(attributes: Mapping[str, Attribute]) -> Iterator[str]:
+def _unmapped_remarks(attributes: Mapping[str, Attribute | Intersection]) -> Iterator[str]:
     """A remark for each attribute that most judged documents lack."""
     for name, attribute in attributes.items():
+        if isinstance(attribute, Intersection):
+            continue
         lacking, judged = attribute.judged_unmapped, attribute.judged
         if lacking > UNMAPPED_REMARK * judged:
             share = f"{lacking} of {pluralize(judged, 'judged document')} ({lacking / judged:.0%})"

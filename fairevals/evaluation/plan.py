@@ -15,7 +15,14 @@ from fairevals.collection.spelling import topic_variants
 from fairevals.errors import InputError, Place, UsageError, escape, unknown
 from fairevals.io.runs import RunOptions
 from fairevals.io.specs import PolicySpec
-from fairevals.measures import CompositeMeasure, ExposureMeasure, LinearMeasure, Measure, parse_measures
+from fairevals.measures import (
+    CompositeMeasure,
+    ExposureMeasure,
+    LinearMeasure,
+    Measure,
+    RankingMeasure,
+    parse_measures,
+)
 from fairevals.measures.shares import Unjudged
 from fairevals.policy.diagnosis import diagnose_policy
 from fairevals.policy.policies import OneRanking, PlackettLuceRun, Policy, SampledRankings
@@ -46,7 +53,11 @@ class Plan:
         attributes = {name for part in parts for name in _attributes(part, collection)}
         names = tuple(name for name in collection.attribute_names if name in attributes)
         everything = any(part.needs_all_documents for part in parts)
-        return cls(unique, policy, Requirements(depth, everything, names))
+        ranked = {
+            n for part in parts if isinstance(part, RankingMeasure) for n in _attributes(part, collection)
+        }
+        by_rank = tuple(name for name in names if name in ranked)
+        return cls(unique, policy, Requirements(depth, everything, names, by_rank))
 
     @classmethod
     def reading(cls, policy: PolicySpec, attributes: Iterable[str] = ()) -> Self:
@@ -98,7 +109,7 @@ def _attributes(measure: Measure, collection: Collection) -> Sequence[str]:
         return measure.attributes_used()
     if not known:
         raise UsageError(f"{measure} needs attributes, and the task has none")
-    return known
+    return tuple(collection.ordinal)
 
 
 @dataclass(frozen=True)

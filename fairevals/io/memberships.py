@@ -1,7 +1,8 @@
-"""Memberships of documents in the groups of an attribute, and the target shares of the groups.
+"""Memberships of documents in the groups of an attribute.
 
-Two formats of memberships: NTCIR's `topic doc p1 … pC` with one line per document, and a long table (csv or tsv)
-with columns `[topic,] doc, group [, weight]` and one line per group of a document.
+Three formats of memberships: NTCIR's `topic doc p1 … pC` with one line per document, a long table (csv or tsv) with
+columns `[topic,] doc, group [, weight]` and one line per group of a document, and a wide table (csv or tsv) with a
+header `[topic,] doc, <one column per group>` and one line per document.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from fairevals.io.decimals import number_of
 from fairevals.io.lines import Column, LineFormat
 from fairevals.io.specs import AttributeSpec
 from fairevals.io.streams import Source
-from fairevals.io.tables import check_distinct, has_header, id_text, id_texts, table, text_lines
+from fairevals.io.tables import check_distinct, has_header, header_of, id_text, id_texts, table
 from fairevals.typing import Floats, Ints
 
 if TYPE_CHECKING:
@@ -71,6 +72,17 @@ class MembershipColumns:
         """Where the shares of each row begin, and the end."""
         starts: Ints = np.searchsorted(self.row_of, np.arange(self.topic_of.size + 1))
         return starts
+
+    def rows_of(self, other: MembershipColumns) -> Ints:
+        """For each row of another attribute, the row here of its topic and document, −1 where there is none.
+
+        Only if memberships here do not depend on the topic, or those of the other attribute do so too.
+        """
+        topic = np.zeros(other.topic_of.size, dtype=np.int64)
+        if self.topics is not None and other.topics is not None:
+            number = {name: at for at, name in enumerate(self.topics)}
+            topic = np.array([number.get(name, -1) for name in other.topics], dtype=np.int64)[other.topic_of]
+        return self.index.find(topic, other.docs)
 
     def dense(self, rows: Ints) -> Floats:
         """The memberships (n, groups) of n rows; zeros for a row of −1."""
@@ -130,20 +142,67 @@ def _normalised(
 
 
 def read_memberships(spec: AttributeSpec) -> MembershipColumns:
-    """Read the memberships file of an attribute, in either format.
+    """Read the memberships file of an attribute, in any of the formats.
 
-    A first line that names the columns `doc` and `group` makes it a long table; anything else is NTCIR's format.
-    Rows are normalised to sum to 1. An `InputWarning` reports rows whose sum is further from 1 than rounding
-    explains, unless the file is a long table without weights.
+    A first line that names the columns `doc` and `group` makes it a long table, one that names groups a wide table;
+    anything else is NTCIR's format. Rows are normalised to sum to 1. An `InputWarning` reports rows whose sum is
+    further from 1 than rounding explains, unless the file is a long table without weights.
     """
     if spec.memberships is None:
         found = f"attribute {escape(spec.name)} without memberships"
         raise InputError(spec.place, found, 'memberships = "FILE"')
     source = Source.of(spec.memberships)
-    if not has_header(source, "doc", "group"):
-        return _read_ntcir(source, spec.groups)
-    _, header, rows = table(source, ("doc", "group"), known=LONG_COLUMNS)
-    return collect(source.name, header, rows, spec.groups, warn="weight" in header)
+    if has_header(source, "doc", "group"):
+        _, header, rows = table(source, ("doc", "group"), known=LONG_COLUMNS)
+        return collect(source.name, header, rows, spec.groups, warn="weight" in header)
+    if _is_wide(header_of(source), spec.groups):
+        line, header, rows = table(source, ())
+        long_header, long_rows = long_of_wide(Place(source.name, line), header, rows, spec.groups)
+        return collect(source.name, long_header, long_rows, spec.groups, warn=True)
+    return _read_ntcir(source, spec.groups)
+
+
+def _is_wide(header: Sequence[str], groups: Sequence[str]) -> bool:
+    """Whether a first line is the header of a wide table: groups may be called 0 and 1, and a line of NTCIR's may
+    be separated by tabs, so there must be a column `doc`, or no number."""
+    return not set(groups).isdisjoint(header) and (
+        "doc" in header or all(math.isnan(number_of(cell)) for cell in header)
+    )
+
+
+def long_of_wide(
+    place: Place, header: Sequence[str], rows: Iterable[Row], groups: Sequence[str]
+) -> tuple[list[str], Iterator[Row]]:
+    """The header and the rows of a long table, for `collect`, from those of a wide one.
+
+    Besides `topic`, the one column that is not a group has the documents, whatever its name: `page_id` in TREC Fair.
+
+    >>> header, rows = long_of_wide(Place("x"), ["doc", "f", "m"], [(2, ["a", "0.25", "0.75"])], ["f", "m"])
+    >>> header, list(rows)
+    (['doc', 'group', 'weight'], [(2, ['a', 'f', '0.25']), (2, ['a', 'm', '0.75'])])
+    """
+    others = [name for name in header if name not in groups and name != "topic"]
+    lacking = [group for group in groups if group not in header]
+    if lacking or len(others) != 1 or others[0] in LONG_COLUMNS[2:]:
+        found = f"no column for the group {escape(lacking[0])!r}" if lacking else f"columns {names(header)}"
+        raise InputError(place, found, f"{WIDE_TABLE} ({names(groups)})")
+    ids = [header.index(name) for name in ("topic", others[0]) if name in header]
+    columns = [(group, header.index(group)) for group in groups]
+
+    def cells() -> Iterator[Row]:
+        seen = set()
+        for line, row in rows:
+            start = [row[at] for at in ids]
+            if tuple(start) in seen:
+                found = f"document {escape(str(start[-1]))!r} a second time"
+                raise InputError(Place(place.file, line), found, "one line per document")
+            seen.add(tuple(start))
+            # Most cells are 0. A row without any other keeps one, to be reported.
+            filled = [(group, row[at]) for group, at in columns if row[at] not in ("0", "0.0", 0)]
+            for group, weight in filled or [(columns[0][0], 0.0)]:
+                yield line, [*start, group, weight]
+
+    return [*["topic"][: len(ids) - 1], "doc", "group", "weight"], cells()
 
 
 def _read_ntcir(source: Source, groups: Sequence[str]) -> MembershipColumns:
@@ -151,7 +210,8 @@ def _read_ntcir(source: Source, groups: Sequence[str]) -> MembershipColumns:
     line_format = LineFormat(
         "memberships",
         (Column("topic"), Column("doc"), *[Column("membership", "number", least=0)] * count),
-        f"{2 + count} columns (topic doc and one number for each of {count} groups), or a table with {LONG_TABLE}",
+        f"{2 + count} columns (topic doc and one number for each of {count} groups), or a table with {LONG_TABLE}, "
+        f"or with {WIDE_TABLE}",
     )
     topics: dict[str, int] = {}
     codes_of, docs_of, lines = [], [], 0
@@ -221,24 +281,6 @@ def collect(
     return _normalised(columns, lambda row: Place(name, first_line[row]), warn=warn)
 
 
-def long_rows(header: Sequence[str], rows: Iterable[Row]) -> tuple[list[str], Iterator[Row]]:
-    """The header and the rows of a wide table, `[topic,] doc` and one column per group, as those of a long one.
-
-    >>> header, rows = long_rows(["doc", "f", "m"], [(2, ["a", "0.2", "0.8"])])
-    >>> header, list(rows)
-    (['doc', 'group', 'weight'], [(2, ('a', 'f', '0.2')), (2, ('a', 'm', '0.8'))])
-    """
-    keys = [name for name in ("topic", "doc") if name in header]
-    at = [header.index(name) for name in keys]
-    groups = [(column, group) for column, group in enumerate(header) if group not in keys]
-    long = (
-        (line, (*(row[column] for column in at), group, row[column]))
-        for line, row in rows
-        for column, group in groups
-    )
-    return [*keys, "group", "weight"], long
-
-
 def group_name(label: Any, where: str = "") -> str:
     """The name of a group that is given as a label: a whole number is written without a decimal point.
 
@@ -288,7 +330,8 @@ def rows_of(given: pd.DataFrame | Mapping[str, Any], name: str) -> tuple[list[st
     header = [group_name(column, where) for column in given.columns]
     rows: Iterable[Row] = enumerate(zip(*map(cells, given.columns), strict=True), 1)
     if wide:
-        header, rows = long_rows(header, rows)
+        groups = [group for group in header if group not in ("topic", "doc")]
+        header, rows = long_of_wide(Place(name), header, rows, groups)
     return header, list(rows)
 
 
@@ -309,50 +352,10 @@ def _weight(value: Any) -> Any:
 
 
 def group_names(path: str | os.PathLike[str]) -> list[str]:
-    """The names of the groups in a long table, sorted."""
-    _, header, rows = table(Source.of(path), ("doc", "group"), known=LONG_COLUMNS)
-    return sorted({row[header.index("group")] for _, row in rows})
-
-
-# Targets -----------------------------------------------------------------------------------------------------
-
-
-def checked_target(values: Sequence[float], groups: Sequence[str], place: Place) -> tuple[float, ...]:
-    """A target as shares that sum to 1; an error unless there is one number per group and they almost do.
-
-    If the sum is not 1 (by more than 1e-12), an `InputWarning` reports that it was normalised.
-    """
-    if len(values) != len(groups):
-        raise InputError(place, f"a target of {len(values)} numbers", f"{len(groups)}, one for each group")
-    for value in values:
-        if not 0 <= value < math.inf:
-            raise InputError(place, f"{value!r} in a target", "numbers of at least 0")
-    total = math.fsum(values) if max(values) < 2 else sum(values)  # fsum raises if huge numbers overflow
-    if abs(total - 1) > TARGET_TOLERANCE:
-        raise InputError(place, f"a target that sums to {total:.10g}", f"1 (within {TARGET_TOLERANCE:g})")
-    if abs(total - 1) > 1e-12:
-        message = f"{place}: the target sums to {total:.13g}; it was divided by that"
-        warnings.warn(InputWarning(message), stacklevel=2)
-    shares = np.array(values, dtype=np.float64) + 0.0  # never −0
-    return tuple(normalise_rows(shares, np.zeros(len(values), dtype=np.int64), len(values)).tolist())
-
-
-def read_target_file(path: str | os.PathLike[str], groups: Sequence[str]) -> tuple[float, ...]:
-    """A target from a file such as FairWeb's `golddistr`: one probability per line, in the order of the groups.
-
-    Several on one line are accepted too; blank lines are skipped.
-    """
+    """The names of the groups in a long table, sorted, or in a wide one, in the order of its columns."""
     source = Source.of(path)
-    values: list[float] = []
-    place = Place(source.name)
-    for number, line in text_lines(source, "a target"):
-        place = Place(source.name, number)
-        for part in line.encode().split():
-            value = number_of(part)
-            if not value >= 0:
-                error = InputError(place, f"probability {escape(part)!r}", "a number of at least 0")
-                source.refuse(error, "a target")
-            if len(values) == len(groups):
-                raise InputError(place, f"more than {len(groups)} numbers", "one for each group")
-            values.append(value)
-    return checked_target(values, groups, place)
+    if has_header(source, "doc") and not has_header(source, "group"):
+        _, header, _ = table(source, ("doc",))
+        return [name for name in header if name not in ("topic", "doc")]
+    _, header, rows = table(source, ("doc", "group"), known=LONG_COLUMNS)
+    return sorted({row[header.index("group")] for _, row in rows})

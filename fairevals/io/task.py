@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from fairevals.errors import FairevalsError, InputError, Place, escape, names
 from fairevals.io.archives import file_name, member_of
-from fairevals.io.specs import AttributeSpec, PolicySpec, RunInfo
+from fairevals.io.specs import AttributeSpec, IntersectionSpec, PolicySpec, RunInfo, target_files
 from fairevals.io.streams import Source, checked_path, written_bytes
 from fairevals.io.task_checks import Check, Checker, labelled, labels
 from fairevals.io.task_writer import TaskWriter
@@ -26,8 +26,9 @@ class Task:  # noqa: PLW1641 # it has no hash, because it holds dicts
 
     Values are given as in a task file. Paths are relative to the working directory. `qrels` and `measures` take one
     or several; a measure is its name, an object such as `fairevals.nDCG @ 10`, or {"measure": …, "label": …}.
-    `attributes` is {name: {"groups": […], "memberships": …, …}}, `runs` the path of a runs table, `policy` the name of
-    a policy, a dict or a `PolicySpec`. Wrong values raise a `UsageError` that says what was expected.
+    `attributes` is {name: {"groups": […], "memberships": …, …}}, `intersections`
+    {name: {"of": […], "target": …}}, `runs` the path of a runs table, `policy` the name of a policy, a dict or a
+    `PolicySpec`. Wrong values raise a `UsageError` that says what was expected.
 
     >>> sex = {"groups": ["f", "m"], "memberships": "sex.csv", "target": {"f": 0.3, "m": 0.7}}
     >>> task = Task(qrels="my.qrels", measures=["nDCG@10", "GFR@20"], attributes={"SEX": sex}, policy="pl")
@@ -71,6 +72,8 @@ class Task:  # noqa: PLW1641 # it has no hash, because it holds dicts
     topic_groups: Mapping[str, Mapping[str, tuple[str, ...] | Path | str]] = field(default_factory=dict)
     """Named sets of topics: {name: {group: globs}}, {name: {"file": table of topic and group}}, or {name: {"column":
     column of the list of topics}}."""
+    intersections: Mapping[str, IntersectionSpec] = field(default_factory=dict)
+    """Products of attributes, which measures take as attr='…' like an attribute."""
     policy: PolicySpec = field(default_factory=PolicySpec)
     path: Path | None = field(default=None, compare=False)
     """The task file."""
@@ -128,7 +131,8 @@ class Task:  # noqa: PLW1641 # it has no hash, because it holds dicts
             self.runs_table,
             *(groups.get("file") for groups in self.topic_groups.values()),
             *(spec.memberships for spec in specs),
-            *(spec.target for spec in specs),
+            *(path for spec in specs for path in target_files(spec.target)),
+            *(path for spec in self.intersections.values() for path in target_files(spec.target)),
         ]
         return (*(path for path in named if isinstance(path, Path)), *(Path(row.file) for row in self.runs))
 

@@ -12,14 +12,19 @@ from fairevals.errors import FairevalsError, InputError, Place, UsageError, esca
 from fairevals.io.specs import (
     CANDIDATES,
     CONVENTIONS,
+    INTERSECTION_TARGETS,
     LARGEST,
     MISSING,
     ORDERS,
     POLICIES,
     STATUSES,
+    TARGET_NAMES,
     AttributeSpec,
+    IntersectionSpec,
     PolicySpec,
     RunInfo,
+    TargetMixture,
+    is_mixture,
     is_number,
 )
 from fairevals.io.streams import Source
@@ -166,6 +171,7 @@ class Checker:
             "conventions": _choice(CONVENTIONS),
             "missing": _choice(MISSING),
             "attributes": self.attributes,
+            "intersections": self.intersections,
             "topic_groups": self.topic_groups,
             "policy": self.policy,
         }
@@ -211,15 +217,19 @@ class Checker:
         keys = given if isinstance(given, Mapping) else ()
         return self.section(given, ("topic_groups",), {name: partial(groups, name) for name in keys})
 
-    def target(self, name: str, value: Any) -> Any:
+    def target(self, at: tuple[str, ...], known: tuple[str, ...], value: Any) -> Any:
+        if isinstance(value, TargetMixture):
+            return value
         if isinstance(value, (str, os.PathLike)):
-            return value if value in ("uniform", "relevant") else self.path(value)
+            return value if value in known else self.path(value)
+        if is_mixture(value):
+            return TargetMixture.of(value, partial(self.target, at, known))
         if not isinstance(value, Mapping):
             return _numbers(value)
         # One share for each group, or one list of shares for each topic.
         by_group = not any(isinstance(share, (list, tuple, Mapping)) for share in value.values())
         check = _number(0) if by_group else _numbers
-        return self.section(value, ("attributes", name, "target"), dict.fromkeys(value, check))
+        return self.section(value, (*at, "target"), dict.fromkeys(value, check))
 
     def attribute(self, name: str, given: Any) -> AttributeSpec:
         at = ("attributes", name)
@@ -231,7 +241,7 @@ class Checker:
                 "groups": _texts,
                 "bins": _numbers,
                 "memberships": self.path,
-                "target": partial(self.target, name),
+                "target": partial(self.target, at, TARGET_NAMES),
                 "unmapped": _text,
                 "divergence": _text,
                 "topics": _texts,
@@ -246,6 +256,18 @@ class Checker:
             raise self.wrong((*at, key), value, expected)
         return spec
 
+    def intersection(self, name: str, given: Any) -> IntersectionSpec:
+        at = ("intersections", name)
+        if isinstance(given, IntersectionSpec):
+            spec = given
+        else:
+            target = partial(self.target, at, INTERSECTION_TARGETS)
+            values = {"of": (), **self.section(given, at, {"of": _texts, "target": target})}
+            spec = IntersectionSpec(name, place=self.place_of(at), **values)
+        for key, value, expected in spec.problems():
+            raise self.wrong((*at, key), value, expected)
+        return spec
+
     def place_of(self, at: tuple[str, ...]) -> Place:
         """Where the attribute is declared."""
         return Place(".".join(("Task", *at)))
@@ -253,6 +275,11 @@ class Checker:
     def attributes(self, given: Any) -> dict[str, AttributeSpec]:
         keys = given if isinstance(given, Mapping) else ()
         return self.section(given, ("attributes",), {name: partial(self.attribute, name) for name in keys})
+
+    def intersections(self, given: Any) -> dict[str, IntersectionSpec]:
+        keys = given if isinstance(given, Mapping) else ()
+        checks = {name: partial(self.intersection, name) for name in keys}
+        return self.section(given, ("intersections",), checks)
 
     def policy(self, given: Any) -> PolicySpec:
         if isinstance(given, PolicySpec):

@@ -133,7 +133,16 @@ def gather(
     specs, asked = collection.task.attributes, len(plan.measures)
     # A task may declare an attribute without memberships if no measure needs it.
     needed = (*collection.groups, *plan.requirements.attributes)
-    shown = [n for n in collection.attribute_names if n in needed or specs[n].memberships is not None]
+    crossed = collection.intersections
+
+    def loadable(name: str) -> bool:
+        return name in needed or (name in specs and specs[name].memberships is not None)
+
+    shown = [
+        name
+        for name in collection.attribute_names
+        if name in needed or all(map(loadable, crossed[name].attributes if name in crossed else [name]))
+    ]
     collection = collection.with_attributes(shown)
     plan = with_both_sides(plan, collection, given=given)
     task, seed = collection.task, plan.policy.seed
