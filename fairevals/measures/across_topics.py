@@ -1,0 +1,173 @@
+"""How exposure is spread over documents or groups on all topics together: Gini, Coverage, MMF and TREC 2019's L2.
+
+A document is the same in all topics, by its id. Its exposures are summed over topics first, so that a document which
+is never shown for one query may make up for it with another.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from fairevals.collection import ExposedTopics
+from fairevals.measures.base import HIGHER, LOWER, AcrossTopicsMeasure, divide, named, param, unit
+from fairevals.measures.shares import shares_of_sum
+from fairevals.typing import Bools, Floats, Ints
+
+
+def cumulated(exposure: Floats, present: Bools) -> tuple[Floats, Ints]:
+    """0 and the cumulative sums of the exposures in ascending order, (…, 1 + documents), and how many are present.
+
+    Documents that are not present count as 0, and so come first: they change no sum.
+
+    >>> cumulated(np.array([3.0, 9.0, 1.0]), np.array([True, False, True]))
+    (array([0., 0., 1., 4.]), array(2))
+    """
+    ascending = np.sort(np.where(present, exposure, 0.0), axis=-1)
+    ascending = np.concatenate([np.zeros((*ascending.shape[:-1], 1)), ascending], axis=-1)
+    return np.cumsum(ascending, axis=-1), np.asarray(np.count_nonzero(present, axis=-1))
+
+
+def gini(exposure: Floats, present: Bools) -> Floats:
+    """(n+1 − 2·ΣC/C_n)/n over the last axis, C the cumulative sums of the ascending exposures; NaN if they are all 0.
+
+    It is 0 if all are equal, and (n−1)/n if one document has everything.
+
+    >>> gini(np.array([[1.0, 1.0, 2.0], [0.0, 0.0, 4.0]]), np.ones((2, 3), dtype=bool)).round(4)
+    array([0.1667, 0.6667])
+    """
+    sums, n = cumulated(exposure, present)
+    total = sums[..., -1]
+    share = divide(2 * sums.sum(axis=-1), total, total > 0)
+    return divide(n + 1 - share, n, n > 0)
+
+
+def coverage(exposure: Floats, present: Bools) -> Floats:
+    """The share of the documents present whose exposure is above 0; NaN without documents.
+
+    >>> float(coverage(np.array([0.2, 0.0, 0.1, 5.0]), np.array([True, True, False, False])))
+    0.5
+    """
+    n = np.count_nonzero(present, axis=-1)
+    return divide(np.count_nonzero(present & (exposure > 0), axis=-1), n, np.asarray(n > 0))
+
+
+def least_exposed_share(exposure: Floats, present: Bools, ratio: float) -> Floats:
+    """The share in the exposure of all that the ⌊ratio·n⌋ least exposed documents have.
+
+    NaN without exposure, or where that number is 0.
+
+    >>> float(least_exposed_share(np.array([4.0, 1.0, 2.0, 1.0]), np.ones(4, dtype=bool), 0.5))
+    0.25
+    """
+    sums, n = cumulated(exposure, present)
+    count = np.floor(ratio * n + 1e-9).astype(np.int64)  # 0.29·100 is 28.999…
+    last = exposure.shape[-1] - n + count
+    least = np.take_along_axis(sums, np.expand_dims(last, -1), axis=-1)[..., 0]
+    return divide(least, sums[..., -1], (sums[..., -1] > 0) & (count > 0))
+
+
+def distance_of_shares(exposure: Floats, relevance: Floats) -> Floats:
+    """√Σ_g (E_g − R_g)², the distance between the groups' shares of exposure and of relevance; NaN without either.
+
+    >>> round(float(distance_of_shares(np.array([3.0, 1.0]), np.array([1.0, 1.0]))), 4)
+    0.3536
+    """
+    squares = (shares_of_sum(exposure) - shares_of_sum(relevance)) ** 2
+    return np.sqrt(squares.sum(axis=-1))
+
+
+class DocumentsMeasure(AcrossTopicsMeasure):
+    """What Gini, Coverage and MMF share.
+
+    Documents are the candidates of all topics together (see `candidates` in a task).
+    """
+
+    def of_topics(self, exposed: ExposedTopics, weights: Floats) -> Floats:
+        present = (weights @ exposed.by_document(exposed.candidates)) > 0
+        return self.of_documents(weights @ exposed.by_document(exposed.exposure), present)
+
+    def of_documents(self, exposure: Floats, present: Bools) -> Floats:
+        """The value (samples,) of the exposures (samples, documents), of which those that are not present are left out."""
+        raise NotImplementedError
+
+
+@dataclass(frozen=True)
+class Gini(DocumentsMeasure):
+    """How unequally exposure, summed over all topics, is spread over the candidates: from 0, all equal, towards 1.
+
+    It does not look at relevance. Undefined where no candidate gets exposure.
+    """
+
+    name = "Gini"
+    direction = LOWER
+    formula = "(n+1 − 2·ΣC/C_n)/n, C_1..C_n cumulative sums of the n candidates' exposures over all topics, ascending"
+    source = "Gini: Variabilità e mutabilità. 1912; of items: Fleder, Hosanagar: Blockbuster culture's next rise or fall. 2009"
+
+    def of_documents(self, exposure: Floats, present: Bools) -> Floats:
+        return gini(exposure, present)
+
+
+@dataclass(frozen=True)
+class Coverage(DocumentsMeasure):
+    """The share of the candidates that get any exposure on any topic.
+
+    Under a Plackett-Luce policy every retrieved document does. Undefined without candidates.
+    """
+
+    name = "Coverage"
+    direction = HIGHER
+    formula = "|candidates with exposure above 0 on some topic| / |candidates of all topics|"
+    source = (
+        "Ge, Delgado-Battenfeld, Jannach: Beyond accuracy: evaluating recommender systems by coverage and serendipity. "
+        "RecSys 2010"
+    )
+
+    def of_documents(self, exposure: Floats, present: Bools) -> Floats:
+        return coverage(exposure, present)
+
+
+@dataclass(frozen=True)
+class MMF(DocumentsMeasure):
+    """Max-min fairness: which share of the exposure of all topics the least exposed candidates get, half of them by default.
+
+    At best it is their share of the candidates. Undefined where no candidate gets exposure, or where the least exposed
+    part has no document.
+    """
+
+    name = "MMF"
+    direction = HIGHER
+    formula = "Σ exposure of the ⌊ratio·n⌋ least exposed of n candidates / Σ exposure of all, over all topics"
+    source = "Xu et al.: P-MMF: provider max-min fairness re-ranking in recommender system. WWW 2023; as in FairDiverse, 2025"
+
+    ratio: float = param(0.5, "the part of the candidates that is looked at, in [0, 1]", check=unit)
+
+    def of_documents(self, exposure: Floats, present: Bools) -> Floats:
+        return least_exposed_share(exposure, present, self.ratio)
+
+
+@dataclass(frozen=True)
+class L2(AcrossTopicsMeasure):
+    """How far the groups' shares of the exposure of all topics are from their shares of all relevance.
+
+    Exposure is that of all retrieved documents, relevance the sum of the grades of all judged ones, each with its
+    memberships. A group without relevance should get no exposure. Undefined where no document with a membership gets
+    exposure, or none is relevant.
+    """
+
+    name = "L2"
+    direction = LOWER
+    formula = (
+        "√Σ_g (E_g − R_g)², E and R the groups' shares of exposure and of relevance, summed over all topics"
+    )
+    source = "Biega, Diaz, Ekstrand, Kohlmeier: Overview of the TREC 2019 Fair Ranking track"
+    attributes = "one"
+
+    attr: str = param(None, "the attribute's name", check=named)
+
+    def of_topics(self, exposed: ExposedTopics, weights: Floats) -> Floats:
+        membership = exposed.membership(self.attr)
+        exposure, relevance = (
+            weights @ exposed.sum_by_topic(values[:, None] * membership)
+            for values in (exposed.exposure, exposed.grades)
+        )
+        return distance_of_shares(exposure, relevance)
