@@ -30,7 +30,7 @@ class ExposureRows(NamedTuple):
 
     @classmethod
     def of(cls, block: Block, exposures: Exposures, measures: Iterable[Measure]) -> "ExposureRows":
-        """Those of a block; without documents of no exposure, unless these are candidates because they are retrieved."""
+        """Those of a block. Documents without exposure are left out, unless being retrieved makes them candidates."""
         retrieved: Bools = np.arange(block.row.shape[1]) < block.retrieved[:, None]
         columns = {}
         for key in map(exposure_key, measures):

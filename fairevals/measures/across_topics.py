@@ -87,7 +87,7 @@ class DocumentsMeasure(AcrossTopicsMeasure):
         return self.of_documents(weights @ exposed.by_document(exposed.exposure), present)
 
     def of_documents(self, exposure: Floats, present: Bools) -> Floats:
-        """The value (samples,) of the exposures (samples, documents), of which those that are not present are left out."""
+        """The value (samples,) of the exposures (samples, documents) of the documents that are present."""
         raise NotImplementedError
 
 
@@ -101,7 +101,10 @@ class Gini(DocumentsMeasure):
     name = "Gini"
     direction = LOWER
     formula = "(n+1 − 2·ΣC/C_n)/n, C_1..C_n cumulative sums of the n candidates' exposures over all topics, ascending"
-    source = "Gini: Variabilità e mutabilità. 1912; of items: Fleder, Hosanagar: Blockbuster culture's next rise or fall. 2009"
+    source = (
+        "Gini: Variabilità e mutabilità. 1912; of recommended items: Fleder, Hosanagar: Blockbuster culture's next rise "
+        "or fall: the impact of recommender systems on sales diversity. Management Science, 2009"
+    )
 
     def of_documents(self, exposure: Floats, present: Bools) -> Floats:
         return gini(exposure, present)
@@ -128,7 +131,7 @@ class Coverage(DocumentsMeasure):
 
 @dataclass(frozen=True)
 class MMF(DocumentsMeasure):
-    """Max-min fairness: which share of the exposure of all topics the least exposed candidates get, half of them by default.
+    """Max-min fairness: the share of the exposure of all topics that the least exposed candidates get.
 
     At best it is their share of the candidates. Undefined where no candidate gets exposure, or where the least exposed
     part has no document.
@@ -137,7 +140,10 @@ class MMF(DocumentsMeasure):
     name = "MMF"
     direction = HIGHER
     formula = "Σ exposure of the ⌊ratio·n⌋ least exposed of n candidates / Σ exposure of all, over all topics"
-    source = "Xu et al.: P-MMF: provider max-min fairness re-ranking in recommender system. WWW 2023; as in FairDiverse, 2025"
+    source = (
+        "Xu, Chen, Xu, Shen, Chen, Wen: P-MMF: provider max-min fairness re-ranking in recommender system. WWW 2023; "
+        "this form: FairDiverse, 2025"
+    )
 
     ratio: float = param(0.5, "the part of the candidates that is looked at, in [0, 1]", check=unit)
 

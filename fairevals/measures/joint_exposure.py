@@ -1,4 +1,4 @@
-"""Joint multisided exposure (JME): deviations from the ideal exposure, of documents or groups to topics or their groups."""
+"""Joint multisided exposure (JME): how far documents, or groups of them, are from the exposure of an ideal policy."""
 
 from dataclasses import dataclass
 from itertools import pairwise
@@ -43,12 +43,11 @@ def mean_square(deviations: Any, parts: Bools | None, weights: Floats, columns: 
 class JME(AcrossTopicsMeasure):
     """How far exposure ε is from that of an ideal policy, ε*, jointly for those who search and those who are found.
 
-    D = ε − ε* is a table of all topics and all candidates; a document that is not retrieved for a topic, nor judged, has
-    0 there. The first letter of the level says what D is averaged over before it is squared: nothing (I, each topic for
-    itself), the topics of a group (G), or all topics (A). The second letter is for documents: each for itself (I), or the
-    documents of a group (G), weighted by their memberships. With topics for users, these are the six measures of Wu et
-    al., with D in place of their normalised terms. Undefined without candidates; at levels with groups, if no topic or
-    no candidate is in a group.
+    D = ε − ε* is a table of all topics and all candidates, with 0 where a document is neither retrieved nor judged for a
+    topic. The first letter of the level says what D is averaged over before it is squared: nothing (I: each topic for
+    itself), the topics of a group (G), or all topics (A). The second letter is for documents: each for itself (I), or
+    the documents of a group (G), weighted by their memberships. Wu et al. have users in place of topics. Undefined
+    without candidates; at a level with groups, also where no topic or no candidate is in a group.
     """
 
     name = "JME"
