@@ -178,7 +178,7 @@ class ExposedTopics:
         sums: Floats = _sparse(np.ones(rows.size), self.topic, rows, (self.numbers.size, rows.size)) @ values
         return sums
 
-    def sum_by_document(self, values: Floats) -> Floats:
+    def sum_by_document(self, values: Array) -> Floats:
         """The sums (documents, …) of values (rows, …) over the topics."""
         rows = np.arange(self.topic.size)
         sums: Floats = _sparse(np.ones(rows.size), self.document, rows, (self.documents, rows.size)) @ values

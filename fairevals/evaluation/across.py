@@ -29,7 +29,7 @@ class ExposureRows(NamedTuple):
     """By attention and cutoff (1 + batches, rows): the exposure, and if it was sampled that without each batch."""
 
     @classmethod
-    def of(cls, block: Block, exposures: Exposures, measures: Iterable[Measure]) -> "ExposureRows":
+    def of(cls, block: Block, exposures: Exposures, measures: Iterable[ExposureMeasure]) -> "ExposureRows":
         """Those of a block. Documents without exposure are left out, unless being retrieved makes them candidates."""
         retrieved: Bools = np.arange(block.row.shape[1]) < block.retrieved[:, None]
         columns = {}

@@ -72,8 +72,8 @@ def distance_of_shares(exposure: Floats, relevance: Floats) -> Floats:
     >>> round(float(distance_of_shares(np.array([3.0, 1.0]), np.array([1.0, 1.0]))), 4)
     0.3536
     """
-    squares = (shares_of_sum(exposure) - shares_of_sum(relevance)) ** 2
-    return np.sqrt(squares.sum(axis=-1))
+    distance: Floats = np.sqrt(((shares_of_sum(exposure) - shares_of_sum(relevance)) ** 2).sum(axis=-1))
+    return distance
 
 
 class DocumentsMeasure(AcrossTopicsMeasure):
@@ -102,8 +102,8 @@ class Gini(DocumentsMeasure):
     direction = LOWER
     formula = "(n+1 − 2·ΣC/C_n)/n, C_1..C_n cumulative sums of the n candidates' exposures over all topics, ascending"
     source = (
-        "Gini: Variabilità e mutabilità. 1912; of recommended items: Fleder, Hosanagar: Blockbuster culture's next rise "
-        "or fall: the impact of recommender systems on sales diversity. Management Science, 2009"
+        "Gini: Variabilità e mutabilità. 1912; of recommended items: Fleder, Hosanagar: Blockbuster culture's next "
+        "rise or fall. Management Science, 2009"
     )
 
     def of_documents(self, exposure: Floats, present: Bools) -> Floats:

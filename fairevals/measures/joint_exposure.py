@@ -28,7 +28,7 @@ def mean_square(deviations: Any, parts: Bools | None, weights: Floats, columns: 
     """
     if parts is None:
         squares = (deviations * deviations).sum(axis=1) / columns
-        return divide(weights @ squares, weights.sum(axis=1), weights.any(axis=1))
+        return divide(weights @ squares, weights.sum(axis=1), weights.sum(axis=1) > 0)
     total, count = np.zeros((2, len(weights)))
     for part in parts:
         within = weights * part
@@ -43,8 +43,8 @@ def mean_square(deviations: Any, parts: Bools | None, weights: Floats, columns: 
 class JME(AcrossTopicsMeasure):
     """How far exposure ε is from that of an ideal policy, ε*, jointly for those who search and those who are found.
 
-    D = ε − ε* is a table of all topics and all candidates, with 0 where a document is neither retrieved nor judged for a
-    topic. The first letter of the level says what D is averaged over before it is squared: nothing (I: each topic for
+    D = ε − ε* is a table of all topics and all candidates, with 0 where a document is neither retrieved nor judged for
+    a topic. The first letter of the level says what D is averaged over before it is squared: nothing (I: each topic for
     itself), the topics of a group (G), or all topics (A). The second letter is for documents: each for itself (I), or
     the documents of a group (G), weighted by their memberships. Wu et al. have users in place of topics. Undefined
     without candidates; at a level with groups, also where no topic or no candidate is in a group.

@@ -281,8 +281,8 @@ def description(comparisons: Comparisons, mark: str = "*") -> str:
 def remarks(comparisons: Comparisons) -> list[str]:
     """What else a reader must know, one line each, with at most `LISTED_NAMES` names in each.
 
-    Distances to a target, measures across topics, the family of Tukey's test, p-values that could not be computed, incomplete runs, topics
-    that were left out, and notable sampling error.
+    Distances to a target, measures across topics, the family of Tukey's test, p-values that could not be computed,
+    incomplete runs, topics that were left out, and notable sampling error.
     """
     lines, all_rows = [], comparisons.rows
     measures = list(dict.fromkeys(row.measure for row in all_rows))

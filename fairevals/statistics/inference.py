@@ -229,7 +229,7 @@ def mean_interval(scores: Scores, run: int, measure: int, level: float = 0.95) -
 
     The interval is for the values of the measure itself, also if the best value is a target. It may extend beyond the
     range of the measure, and it includes the sampling error of the values (see `spread_of`). For a measure that
-    is summed over topics, all numbers are those of the sum. That of a measure across topics is a bootstrap interval (see
+    is summed over topics, all numbers are those of the sum. A measure across topics has a bootstrap interval (see
     `fairevals.statistics.across`).
     """
     if scores.measures[measure].across_topics:

@@ -32,7 +32,7 @@ class Family:
     """The positions of its runs in the scores, in the order of the names."""
     runs: tuple[str, ...]
     outside: tuple[tuple[str, str], ...]
-    """(run, reason): `baseline`, `reference`, `incomplete`, `no value` on the measure, or `one value for all topics`."""
+    """(run, reason): `baseline`, `reference`, `incomplete`, `no value`, or `one value for all topics`."""
 
     def __str__(self) -> str:
         """Such as "Tukey HSD over 2 runs: dense, hybrid; outside: bm25 (baseline), random (reference)"."""
