@@ -4,7 +4,7 @@ Topics are drawn with replacement and the measure is computed from those drawn, 
 by itself makes exposure less equal, so resampled values lie around their own mean and not around the value: only their
 deviations from that mean are used. The interval is symmetric, value ± the quantile of the absolute deviations (Hall,
 "On symmetric bootstrap confidence intervals", JRSS B 50, 1988), and a difference is significant where its interval
-leaves out 0. Two runs are resampled on the same topics.
+leaves out 0. Two runs are resampled on the same topics. The interval is for the expected value on as many topics.
 """
 
 import math
