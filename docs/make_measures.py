@@ -85,9 +85,10 @@ read as one **ranking** and as a Plackett-Luce **policy** (`--policy pl`). A val
 needs an attribute is undefined on topics to which that attribute does not apply.
 
 Most measures have a value on each topic, and the value of a run is their mean. Measures *across topics* (`Gini`,
-`Coverage`, `MMF`, `L2`, `JME`, and `IAA` with `amortised=True`) first sum the exposures that a document, the same by its id,
-gets on all topics, and have one value for a run. `compare` and the report give them intervals and tests by a bootstrap over
-topics. Fewer topics give exposure fewer chances to even out, so compare such values over the same topics only.
+`Coverage`, `MMF`, `L2`, `JME`, and `IAA` with `amortised=True`) first sum the exposures that a document, the same by
+its id, gets on all topics, and have one value for a run. `compare` and the report give them intervals and tests by a
+bootstrap over topics. Fewer topics give exposure fewer chances to even out, so compare such values over the same topics
+only.
 
 """
 

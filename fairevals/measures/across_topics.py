@@ -11,57 +11,54 @@ import numpy as np
 from fairevals.collection import ExposedTopics
 from fairevals.measures.base import HIGHER, LOWER, AcrossTopicsMeasure, divide, named, param, unit
 from fairevals.measures.shares import shares_of_sum
-from fairevals.typing import Bools, Floats, Ints
+from fairevals.typing import Floats, Ints
 
 
-def cumulated(exposure: Floats, present: Bools) -> tuple[Floats, Ints]:
-    """0 and the cumulative sums of the exposures in ascending order, (…, 1 + documents), and how many are present.
+def cumulated(exposure: Floats) -> Floats:
+    """0, and the cumulative sums of the exposures in ascending order: (…, 1 + documents).
 
-    Documents that are not present count as 0, and so come first: they change no sum.
-
-    >>> cumulated(np.array([3.0, 9.0, 1.0]), np.array([True, False, True]))
-    (array([0., 0., 1., 4.]), array(2))
+    >>> cumulated(np.array([3.0, 1.0]))
+    array([0., 1., 4.])
     """
-    ascending = np.sort(np.where(present, exposure, 0.0), axis=-1)
-    ascending = np.concatenate([np.zeros((*ascending.shape[:-1], 1)), ascending], axis=-1)
-    return np.cumsum(ascending, axis=-1), np.asarray(np.count_nonzero(present, axis=-1))
+    ascending = np.sort(exposure, axis=-1)
+    return np.cumsum(np.concatenate([np.zeros((*ascending.shape[:-1], 1)), ascending], axis=-1), axis=-1)
 
 
-def gini(exposure: Floats, present: Bools) -> Floats:
+def gini(exposure: Floats, n: Ints) -> Floats:
     """(n+1 − 2·ΣC/C_n)/n over the last axis, C the cumulative sums of the ascending exposures; NaN if they are all 0.
 
-    It is 0 if all are equal, and (n−1)/n if one document has everything.
+    It is 0 if all are equal, and (n−1)/n if one document has everything. Of the n (…) documents, those without exposure
+    may be left out: they add nothing to any sum.
 
-    >>> gini(np.array([[1.0, 1.0, 2.0], [0.0, 0.0, 4.0]]), np.ones((2, 3), dtype=bool)).round(4)
+    >>> gini(np.array([[1.0, 1.0, 2.0], [0.0, 0.0, 4.0]]), np.array([3, 3])).round(4)
     array([0.1667, 0.6667])
     """
-    sums, n = cumulated(exposure, present)
+    sums = cumulated(exposure)
     total = sums[..., -1]
     share = divide(2 * sums.sum(axis=-1), total, total > 0)
     return divide(n + 1 - share, n, n > 0)
 
 
-def coverage(exposure: Floats, present: Bools) -> Floats:
-    """The share of the documents present whose exposure is above 0; NaN without documents.
+def coverage(exposure: Floats, n: Ints) -> Floats:
+    """How many of the n documents have an exposure above 0, as a share; NaN without documents.
 
-    >>> float(coverage(np.array([0.2, 0.0, 0.1, 5.0]), np.array([True, True, False, False])))
-    0.5
-    """
-    n = np.count_nonzero(present, axis=-1)
-    return divide(np.count_nonzero(present & (exposure > 0), axis=-1), n, np.asarray(n > 0))
-
-
-def least_exposed_share(exposure: Floats, present: Bools, ratio: float) -> Floats:
-    """The share in the exposure of all that the ⌊ratio·n⌋ least exposed documents have.
-
-    NaN without exposure, or where that number is 0.
-
-    >>> float(least_exposed_share(np.array([4.0, 1.0, 2.0, 1.0]), np.ones(4, dtype=bool), 0.5))
+    >>> coverage(np.array([0.2, 0.0]), np.array(4)).item()
     0.25
     """
-    sums, n = cumulated(exposure, present)
+    return divide(np.asarray(np.count_nonzero(exposure > 0, axis=-1)), n, n > 0)
+
+
+def least_exposed_share(exposure: Floats, n: Ints, ratio: float) -> Floats:
+    """The share in the exposure of all that the ⌊ratio·n⌋ least exposed of n documents have.
+
+    NaN without exposure, or where that number is 0. Documents without exposure may be left out.
+
+    >>> least_exposed_share(np.array([4.0, 1.0, 2.0, 1.0]), np.array(4), 0.5).item()
+    0.25
+    """
+    sums = cumulated(exposure)
     count = np.floor(ratio * n + 1e-9).astype(np.int64)  # 0.29·100 is 28.999…
-    last = exposure.shape[-1] - n + count
+    last = np.maximum(exposure.shape[-1] - n + count, 0)
     least = np.take_along_axis(sums, np.expand_dims(last, -1), axis=-1)[..., 0]
     return divide(least, sums[..., -1], (sums[..., -1] > 0) & (count > 0))
 
@@ -84,10 +81,14 @@ class DocumentsMeasure(AcrossTopicsMeasure):
 
     def of_topics(self, exposed: ExposedTopics, weights: Floats) -> Floats:
         present = (weights @ exposed.by_document(exposed.candidates)) > 0
-        return self.of_documents(weights @ exposed.by_document(exposed.exposure), present)
+        shown = np.flatnonzero(exposed.sum_by_document(exposed.exposure))
+        exposure = weights @ exposed.by_document(exposed.exposure)[:, shown]
+        return self.of_documents(
+            np.where(present[:, shown], exposure, 0.0), np.count_nonzero(present, axis=1)
+        )
 
-    def of_documents(self, exposure: Floats, present: Bools) -> Floats:
-        """The value (samples,) of the exposures (samples, documents) of the documents that are present."""
+    def of_documents(self, exposure: Floats, n: Ints) -> Floats:
+        """The value (samples,) for n (samples,) candidates, from the exposures (samples, documents) of those shown."""
         raise NotImplementedError
 
 
@@ -106,8 +107,8 @@ class Gini(DocumentsMeasure):
         "rise or fall. Management Science, 2009"
     )
 
-    def of_documents(self, exposure: Floats, present: Bools) -> Floats:
-        return gini(exposure, present)
+    def of_documents(self, exposure: Floats, n: Ints) -> Floats:
+        return gini(exposure, n)
 
 
 @dataclass(frozen=True)
@@ -125,8 +126,8 @@ class Coverage(DocumentsMeasure):
         "RecSys 2010"
     )
 
-    def of_documents(self, exposure: Floats, present: Bools) -> Floats:
-        return coverage(exposure, present)
+    def of_documents(self, exposure: Floats, n: Ints) -> Floats:
+        return coverage(exposure, n)
 
 
 @dataclass(frozen=True)
@@ -147,8 +148,8 @@ class MMF(DocumentsMeasure):
 
     ratio: float = param(0.5, "the part of the candidates that is looked at, in [0, 1]", check=unit)
 
-    def of_documents(self, exposure: Floats, present: Bools) -> Floats:
-        return least_exposed_share(exposure, present, self.ratio)
+    def of_documents(self, exposure: Floats, n: Ints) -> Floats:
+        return least_exposed_share(exposure, n, self.ratio)
 
 
 @dataclass(frozen=True)
