@@ -157,8 +157,9 @@ class L2(AcrossTopicsMeasure):
     """How far the groups' shares of the exposure of all topics are from their shares of all relevance.
 
     Exposure is that of all retrieved documents, relevance the sum of the grades of all judged ones, each with its
-    memberships. A group without relevance should get no exposure. Undefined where no document with a membership gets
-    exposure, or none is relevant.
+    memberships. A group without relevance should get no exposure. Several rankings of a query are samples
+    (`policy='samples'`): TREC sums over all of them, which is the same if each query occurs equally often. Undefined
+    where no document with a membership gets exposure, or none is relevant.
     """
 
     name = "L2"
