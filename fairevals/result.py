@@ -133,14 +133,15 @@ class Result:
         return self.scores.frame(per_topic)
 
     def pivot(self, per_topic: bool = False) -> pd.DataFrame:
-        """A wide table: one row for each run (and topic), one column for each measure."""
+        """A wide table: one row for each run (and topic), one column for each measure (that has values by topic)."""
         import pandas as pd
 
         columns = [str(measure) for measure in self.measures]
         if per_topic:
             index: pd.Index = pd.MultiIndex.from_product([self.runs, self.topics], names=["run", "topic"])
             values = self.scores.values.transpose(0, 2, 1).reshape(-1, len(columns))
-            return pd.DataFrame(values, index, columns)
+            across = [str(measure) for measure in self.measures if measure.across_topics]
+            return pd.DataFrame(values, index, columns).drop(columns=across)
         means = [[self.scores.mean(r, m).value for m in range(len(columns))] for r in range(len(self))]
         return pd.DataFrame(means, pd.Index(self.runs, name="run"), columns)
 
@@ -226,8 +227,10 @@ class Result:
         """How similarly every two measures rank the runs: see `fairevals.correlate`."""
         from fairevals.statistics.correlation import rank_correlations
 
-        if len(self) < 2 or len(self.measures) < 2:
-            raise UsageError("nothing to correlate: evaluate at least two runs by at least two measures")
+        if len(self) < 2 or sum(not measure.across_topics for measure in self.measures) < 2:
+            raise UsageError(
+                "nothing to correlate: evaluate at least two runs by at least two measures with values by topic"
+            )
         return rank_correlations(self.scores, seed=self.plan.policy.seed).frame()
 
     @property

@@ -20,7 +20,8 @@ from fairevals.collection.intersections import Intersection
 from fairevals.collection.run import Run
 from fairevals.collection.spelling import Variants, document_variants, topic_variants
 from fairevals.errors import FairevalsError, UsageError, escape, pluralize
-from fairevals.evaluation.expectation import defined_on_judged, expectations
+from fairevals.evaluation.across import ExposureRows, across_topics, exposed_topics
+from fairevals.evaluation.expectation import Exposures, defined_on_judged, expectations
 from fairevals.evaluation.plan import (
     Plan,
     load,
@@ -68,6 +69,8 @@ class RunScores:
     """Whether any of its documents is judged."""
     variants: Variants
     """Documents that would be judged if Unicode were normalised."""
+    exposures: tuple[ExposureRows, ...]
+    """For measures across topics; empty without any."""
 
 
 def score_piece(
@@ -94,17 +97,23 @@ def score_piece(
     shape = (len(plan.measures), len(collection.qrels.topics))
     values, se = np.full(shape, np.nan), np.full(shape, np.nan)
     documents, judged = np.zeros(shape[1], dtype=np.int64), False
+    across, kept = across_topics(plan.measures), []
     for block in opened.blocks():
         here = slice(block.first, block.first + len(block.topics))
         documents[here] = block.retrieved
         judged = judged or bool(np.any(~np.isnan(block.raw_grades) & (block.scores > -np.inf)))
-        for m, estimate in enumerate(expectations(plan.measures, opened.policy, block, collection.task)):
+        exposures: Exposures = {}
+        estimates = expectations(plan.measures, opened.policy, block, collection.task, exposures)
+        if across:
+            kept.append(ExposureRows.of(block, exposures, across))
+        for m, estimate in enumerate(estimates):
             values[m, here] = estimate.value
             if estimate.se is not None:
                 se[m, here] = estimate.se
     numbers = np.arange(shape[1]) if numbers is None else numbers
     variants = document_variants(run, collection.qrels)
-    found = (tuple(run.topics), numbers, documents, opened.diagnosed(), judged, variants)
+    rows = tuple(part.numbered(numbers) for part in kept)
+    found = (tuple(run.topics), numbers, documents, opened.diagnosed(), judged, variants, rows)
     return RunScores(run.tag, run.source, values, se, *found)
 
 
@@ -401,15 +410,25 @@ def score(
             every = Variants(sum(some.count for some in variants), earliest.example)
             remarks.append(f"{escape(tag)}: {every.remark('document')}")
     values, se = (np.stack([getattr(one, name) for one in gathered]) for name in ("values", "se"))
-    scores = Scores(tuple(name_runs(named)), plan.measures, qrels.topics, values, se)
-    remarks += _unjudged_remarks(scores, hidden, collection.task.candidates)
     documents = np.stack([one.documents for one in gathered])
+    across = tuple(
+        exposed_topics(
+            [rows for piece in one.pieces for rows in piece.exposures],
+            across_topics(shown),
+            collection,
+            one.documents > 0,
+        )
+        for one in gathered
+    )
+    scores = Scores(tuple(name_runs(named)), plan.measures, qrels.topics, values, se, across=across)
+    remarks += _unjudged_remarks(scores, hidden, collection.task.candidates)
+    valued = np.where(scores.defined & np.isnan(values), 0.0, values)[:, : len(shown)]
     scores = replace(
         scores,
         measures=shown,
         values=values[:, : len(shown)],
         se=se[:, : len(shown)],
-        comparable=_comparable(collection, replace(plan, measures=shown), values[:, : len(shown)], documents),
+        comparable=_comparable(collection, replace(plan, measures=shown), valued, documents),
         statuses=tuple(statuses) if collection.task.runs else (),
     )
     return replace(scores, notes=(*remarks, *_incomplete_remarks(scores)))

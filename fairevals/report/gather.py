@@ -19,7 +19,7 @@ from fairevals.report.sources import FileInfo, files_of, versions
 from fairevals.report.style import labels
 from fairevals.report.training import TrainingSummary, read_summaries
 from fairevals.statistics.compare import Comparisons, compare, remarks
-from fairevals.statistics.correlation import RankCorrelations, rank_correlations
+from fairevals.statistics.correlation import RankCorrelations, correlated, rank_correlations
 from fairevals.statistics.pairing import NEGLIGIBLE, Paired, abridged, mean, pair, position
 from fairevals.typing import Floats
 
@@ -70,10 +70,15 @@ class Report:
         cut: Any = {"values": scores.values[:, :n], "se": scores.se[:, :n], "comparable": comparable}
         return replace(scores, measures=scores.measures[:n], **cut)
 
+    @property
+    def by_topic(self) -> int:
+        """The measure whose differences by topic are shown first: the first that has values by topic, if one has."""
+        return next((m for m, one in enumerate(self.scores.measures) if not one.across_topics), 0)
+
     def focus(self) -> Paired | None:
-        """The difference shown first: the best other run against the baseline, on the first measure."""
+        """The difference shown first: the best other run against the baseline."""
         others = [r for r in self.board.order if r != self.baseline]
-        return pair(self.scores, 0, others[0], self.baseline) if others else None
+        return pair(self.scores, self.by_topic, others[0], self.baseline) if others else None
 
     def badges(self, run: int) -> list[str]:
         """What is shown beside a run's name: its role in the report, and its status where it is not official."""
@@ -166,7 +171,7 @@ def gather(
         resamples = 10_000 if test == "bootstrap" else means.resamples
         options: Any = {"test": test, "correction": correction, "seed": seed}
         comparisons = compare(scores, compared, resamples=resamples, **options)
-        correlations = rank_correlations(scores, seed=seed) if len(scores.measures) > 1 else None
+        correlations = rank_correlations(scores, seed=seed) if len(correlated(scores)) > 1 else None
     roles = [role(measure) for measure in scores.measures]
     across, up, wanted = None, [], [compared, means.order[0]]
     if USEFULNESS in roles:

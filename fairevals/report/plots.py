@@ -52,7 +52,10 @@ class Plots:
         r, b = self.place(run), self.place(baseline)
         if r == b:
             raise UsageError(f"the run and the baseline are both {self.scores.runs[r]!r}")
-        paired = pair(self.scores, self._measure(measure), r, b)
+        place = self._measure(measure)
+        if self.scores.measures[place].across_topics:
+            raise UsageError(f"{self.scores.measures[place]} has one value for all topics, and none by topic")
+        paired = pair(self.scores, place, r, b)
         with _drawing(ax, 9.0, 3.2) as axes:
             figures.draw_gains(axes, paired, *labels([paired.run, paired.baseline], 40))
         return axes

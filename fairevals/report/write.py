@@ -97,7 +97,7 @@ def record(report: Report, drawn: Sequence[Picture]) -> bytes:
         "comparisons": [dict(zip(comparisons.columns, row, strict=True)) for row in comparisons.rows],
         "drivers": [
             {"run": one.run, "measure": one.measure, "tipping": tipping(one.gains), "topics": drivers(one, 5)}
-            for one in (pair(scores, 0, r, report.baseline) for r in others)
+            for one in (pair(scores, report.by_topic, r, report.baseline) for r in others)
         ],
         "correlations": report.correlations and asdict(report.correlations),
         "distributions": [
