@@ -225,9 +225,29 @@ class Result:
             raise UsageError("nothing to correlate: evaluate at least two runs by at least two measures")
         return rank_correlations(self.scores, seed=self.plan.policy.seed).frame()
 
+    def power(
+        self,
+        difference: float | Iterable[float] | None = None,
+        *,
+        power: float = 0.8,
+        alpha: float = 0.05,
+        systems: int | None = None,
+    ) -> pd.DataFrame:
+        """How many topics are needed to see a difference, by each measure: one row for each measure and difference.
+
+        The columns `ttest`, `anova` and `interval` are numbers of topics, <NA> where undefined; see
+        `fairevals.statistics.power.topic_set_sizes`. Remarks are warnings.
+        """
+        from fairevals.statistics.power import topic_set_sizes
+
+        sizes = topic_set_sizes(self.scores, difference, power=power, alpha=alpha, systems=systems)
+        for remark in sizes.remarks:
+            warnings.warn(RemarkWarning(remark), stacklevel=2)
+        return sizes.frame()
+
     @property
     def plot(self) -> Plots:
-        """Figures: `tradeoff`, `groups`, `topics` and `exposure`, each a matplotlib Axes."""
+        """Figures: `tradeoff`, `groups`, `topics`, `power` and `exposure`, each a matplotlib Axes."""
         from fairevals.report.plots import Plots
 
         return Plots(self.scores, self.collection, self.plan, self.sources, self._place)
