@@ -240,8 +240,9 @@ def topic_set_sizes(
             remarks.append(f"{measure}: undefined, runs differ equally on all topics (residual variance 0)")
         for d in differences:
             sizes = _sizes(d, found, power, alpha, systems)
-            counts = (power, alpha, systems, len(scores.runs), topics)
-            rows.append(TopicSetSize(str(measure), d, *sizes, *counts, *found))
+            rows.append(
+                TopicSetSize(str(measure), d, *sizes, power, alpha, systems, len(scores.runs), topics, *found)
+            )
             if found.residual and None in sizes:
                 remarks.append(f"{measure}: a difference of {d:g} needs more than {MAX_TOPICS:,} topics")
     if not rows:
@@ -251,15 +252,17 @@ def topic_set_sizes(
     return TopicSetSizes(tuple(rows), tuple(remarks))
 
 
-def _sizes(d: float, found: Variances, power: float, alpha: float, systems: int) -> list[int | None]:
+def _sizes(
+    d: float, found: Variances, power: float, alpha: float, systems: int
+) -> tuple[int | None, int | None, int | None]:
     """The fields `SIZES`; the variance within runs is 0 only where the residual one is."""
     if not found.residual:
-        return [None] * len(SIZES)
-    return [
+        return None, None, None
+    return (
         smallest(lambda n: bool(ttest_power(n, d, found.residual, alpha) >= power)),
         smallest(lambda n: bool(anova_power(n, d, found.within, systems, alpha) >= power)),
         smallest(lambda n: bool(half_width(n, found.residual, alpha) <= d)),
-    ]
+    )
 
 
 def _check(differences: list[Any], power: Any, alpha: Any, systems: Any, runs: int) -> None:
