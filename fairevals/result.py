@@ -286,6 +286,33 @@ class Result:
         )
         return write_report(gathered, Path(folder), force=force)[0]
 
+    def export(
+        self, platform: str, folder: str | os.PathLike[str], *, image: str | None = None, force: bool = False
+    ) -> list[Path]:
+        """Write what a platform needs into a folder, as `fairevals export` does, and return the paths of the files.
+
+        `platform` is "codabench", "tira" or "participants"; `image` is the Docker image for Codabench.
+        """
+        from fairevals.export.write import export
+
+        if not isinstance(folder, (str, os.PathLike)):
+            raise UsageError(f"cannot take {escape(repr(folder))} as a folder; expected its path")
+        files, remarks = export(
+            platform,
+            Path(folder),
+            self.scores,
+            self.collection,
+            self.plan,
+            [run.run if isinstance(run, Named) else run for run in self.sources],
+            qrels=self.qrels,
+            given=self.given,
+            image=image,
+            force=force,
+        )
+        for remark in remarks:
+            warnings.warn(RemarkWarning(remark), stacklevel=2)
+        return files
+
 
 def scored(
     runs: Sequence[Any],

@@ -254,6 +254,8 @@ SEEDS = [
         ("compare --task task.toml my.run other.run --baseline mine --test wilcoxon", FILES),
         ("compare --task task.toml my.run other.run --baseline other.run --test tukey -o out.txt", FILES),
         ("power --task task.toml my.run other.run --difference 0.1 --systems 3", FILES),
+        ("export participants --task task.toml my.run other.run -o out", FILES),
+        ("export tira --task task.toml my.run other.run -o out", FILES),
         ("exposure --task task.toml my.run --by group --policy pl", FILES),
         ("exposure --qrels my.qrels my.run --merit exp -k 2 --method mc --policy pl --samples 20", FILES),
         ("validate --task task.toml my.run other.run --format csv", FILES),

@@ -79,6 +79,10 @@ COMMANDS = {
         "power --task task.toml my.run other.run -o out.txt --figure out.svg",
         *(("out.txt", "out.svg"), "other.run", "sync:2", "read:other.run"),
     ),
+    "export": Command(
+        "export participants --task task.toml my.run other.run -o out",
+        *(("out",), "other.run", FOLDER, "read:other.run"),
+    ),
     "exposure": Command(
         "exposure --qrels my.qrels my.run -o out.csv --figure out.svg",
         *(("out.csv", "out.svg"), "my.run", "sync:2"),
