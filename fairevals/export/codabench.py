@@ -1,4 +1,4 @@
-"""Codabench: a competition as one zip file, and the program with which it scores a submission there.
+"""Codabench: a competition as one zip file.
 
 The format: https://docs.codabench.org, "Competition bundle structure" and "YAML structure", version 2. All YAML is
 written as JSON, which is YAML too.
@@ -12,8 +12,7 @@ import os
 import re
 import shutil
 import sys
-from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields, is_dataclass, replace
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, requires, version
@@ -23,19 +22,13 @@ from typing import IO, Any
 from zipfile import ZIP_DEFLATED, ZIP_STORED, ZipFile, ZipInfo
 
 import fairevals
-from fairevals.collection.collection import Collection, load_collection
+from fairevals.collection.collection import Collection
 from fairevals.collection.submission import check_submission
-from fairevals.errors import FairevalsError, InputError, Place, UsageError, escape
-from fairevals.evaluation.plan import Plan
-from fairevals.evaluation.scores import Scores
+from fairevals.errors import UsageError, escape
 from fairevals.export.names import column_key, file_name, unique
-from fairevals.io.lines import Problem
-from fairevals.io.streams import reads_once, written, written_bytes
+from fairevals.io.streams import reads_once, written_bytes
 from fairevals.io.task import Task
 from fairevals.measures import Measure
-from fairevals.report.gather import gather
-from fairevals.report.page import page
-from fairevals.report.pictures import pictures
 from fairevals.report.style import figure_bytes, new_figure
 
 BUNDLE, TASK_FILE = "bundle.zip", "task.toml"
@@ -51,16 +44,12 @@ from pathlib import Path
 if importlib.util.find_spec("ir_measures") is None:  # an image without the packages that fairevals needs
     requirements = Path(__file__).with_name("requirements.txt")
     subprocess.run([sys.executable, "-m", "pip", "install", "--quiet", "-r", str(requirements)], check=True)
+    importlib.invalidate_caches()
 
-from fairevals.export.codabench import score_submission
+from fairevals.export.scoring import score_submission
 
 sys.exit(score_submission(sys.argv[1], sys.argv[2]))
 '''
-MOST = 10
-"""How many problems of a kind are shown to who submits."""
-
-
-# The bundle --------------------------------------------------------------------------------------------------
 
 
 def write_bundle(
@@ -261,80 +250,3 @@ def checked_runs(sources: Sequence[Any], collection: Collection) -> list[Path]:
                 raise problem.error()
         paths.append(Path(source))
     return paths
-
-
-# The scoring program -----------------------------------------------------------------------------------------
-
-
-def score_submission(given: str | os.PathLike[str], output: str | os.PathLike[str]) -> int:
-    """Score the run in `given`/res by the task in `given`/ref, and write scores.json and detailed_results.html.
-
-    Returns the exit code: 1 for an invalid submission, whose problems are printed to standard error.
-    """
-    reference, submission, folder = Path(given) / "ref", Path(given) / "res", Path(output)
-    try:
-        collection = load_collection(reference / TASK_FILE)
-        plan = Plan.of(collection, None, collection.task.policy)
-        run = submitted_run(submission)
-        problems = list(check_submission(run, collection))
-        sys.stderr.writelines(problem_lines(problems))
-        if not all(problem.warning for problem in problems):
-            return 1
-        report = gather([str(run)], collection, plan, given=True)
-    except FairevalsError as error:
-        sys.stderr.write(f"error: {error}\n")
-        return 1
-    folder.mkdir(parents=True, exist_ok=True)
-    with written(folder / "scores.json") as file:
-        json.dump(submission_scores(report.asked_scores()), file, indent=1, allow_nan=False)
-    with written(folder / "detailed_results.html") as file:
-        file.write(page(report, list(pictures(report))).decode())
-    return 0
-
-
-def submission_scores(scores: Scores) -> dict[str, float]:
-    """The values of the one run by the keys of `columns`; what is undefined is left out, and printed."""
-    values = {}
-    for m, column in enumerate(columns(scores.measures)):
-        target = scores.measures[m].direction.target
-        value = scores.mean(0, m).value if target is None else scores.cost(0, m)
-        if value == value:
-            values[column["key"]] = value
-        else:
-            sys.stderr.write(f"warning: {column['title']} is undefined for this run\n")
-    return values
-
-
-def submitted_run(folder: Path) -> Path:
-    """The one file of a submission; the folder itself if all its files are parquet files.
-
-    What archivers and the platform add is ignored, and so are links: they could lead to the judgements.
-    """
-    real = folder.resolve()
-    files = [
-        path
-        for path in sorted(folder.rglob("*"))
-        if path.is_file()
-        and path.resolve() == real / path.relative_to(folder)
-        and not any(part.startswith((".", "__MACOSX")) for part in path.relative_to(folder).parts)
-        and path.name not in ("metadata", "metadata.yaml")
-    ]
-    if len(files) > 1 and all(path.suffix == ".parquet" for path in files):
-        return folder
-    if len(files) != 1:
-        names = ", ".join(escape(path.name) for path in files[:MOST])
-        found = f"{len(files)} files ({names})" if files else "no file"
-        raise InputError(Place("the submission"), found, "a zip file with one run")
-    return files[0]
-
-
-def problem_lines(problems: Sequence[Problem]) -> Iterator[str]:
-    """The problems as text, at most `MOST` of a kind."""
-    counts: Counter[str] = Counter()
-    for problem in problems:
-        counts[problem.kind] += 1
-        if counts[problem.kind] <= MOST:
-            yield f"{'warning' if problem.warning else 'error'}: {problem.error()}\n"
-    for kind, count in counts.items():
-        if count > MOST:
-            yield f"{kind}: {count - MOST} more\n"

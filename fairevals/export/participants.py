@@ -1,6 +1,7 @@
 """For each run its values on every topic, beside the median and the range of all official runs."""
 
 import warnings
+from collections.abc import Iterator
 
 import numpy as np
 from markupsafe import Markup
@@ -20,22 +21,22 @@ INDEX = "runs.csv"
 """Which files are whose."""
 
 
-def participants(scores: Scores, title: str) -> dict[str, bytes]:
-    """The files: for each run a table and a page, and `runs.csv` with the names of both.
+def participants(scores: Scores, title: str) -> Iterator[tuple[str, bytes]]:
+    """The files by name: `runs.csv` with the names of all others, and for each run a table and a page.
 
     Median, minimum and maximum are over the official runs with a value there. A topic is left out where no run has a
     value. The rows of topic `all` are of the means over topics.
     """
     names = unique(scores.runs, safe_name, [INDEX.removesuffix(".csv")])
-    ranges = official_ranges(scores)
-    files: dict[str, bytes] = {}
-    for run, name in enumerate(names):
-        table = run_table(scores, run, ranges)
-        files[f"{name}.csv"] = render(table, "csv").encode(errors="backslashreplace")
-        files[f"{name}.html"] = run_page(scores, run, table, title)
     rows = [(run, f"{name}.csv", f"{name}.html") for run, name in zip(scores.runs, names, strict=True)]
     index = Table(("run", "table", "page"), tuple(rows))
-    return {INDEX: render(index, "csv").encode(errors="backslashreplace"), **files}
+    yield INDEX, render(index, "csv").encode(errors="backslashreplace")
+    values = with_means(scores)
+    ranges = official_ranges(scores, values)
+    for run, name in enumerate(names):
+        table = run_table(scores, run, values, ranges)
+        yield f"{name}.csv", render(table, "csv").encode(errors="backslashreplace")
+        yield f"{name}.html", run_page(scores, run, table, title)
 
 
 def with_means(scores: Scores) -> Floats:
@@ -45,20 +46,18 @@ def with_means(scores: Scores) -> Floats:
     return np.concatenate([scores.values, np.array(means, dtype=np.float64)], axis=2)
 
 
-def official_ranges(scores: Scores) -> Floats:
+def official_ranges(scores: Scores, values: Floats) -> Floats:
     """(3, measures, topics + 1): median, minimum and maximum of the official runs; NaN where none has a value."""
     official = [r for r in range(len(scores.runs)) if scores.status(r) == "official"]
-    values = with_means(scores)[official]
     if not official:
         return np.full((3, *values.shape[1:]), np.nan)
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="All-NaN")
-        return np.stack([reduce(values, axis=0) for reduce in (np.nanmedian, np.nanmin, np.nanmax)])
+        return np.stack([reduce(values[official], axis=0) for reduce in (np.nanmedian, np.nanmin, np.nanmax)])
 
 
-def run_table(scores: Scores, run: int, ranges: Floats) -> Table:
+def run_table(scores: Scores, run: int, values: Floats, ranges: Floats) -> Table:
     """One row for each measure and topic."""
-    values = with_means(scores)
     rows: list[tuple[Cell, ...]] = [
         (str(measure), topic, float(values[run, m, t]), *map(float, ranges[:, m, t]))
         for m, measure in enumerate(scores.measures)

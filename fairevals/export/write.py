@@ -1,7 +1,7 @@
 """Writes what a platform needs into a folder, all or nothing."""
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -11,6 +11,7 @@ from fairevals.errors import UsageError, escape, unknown
 from fairevals.evaluation.plan import Plan
 from fairevals.evaluation.scores import Scores
 from fairevals.export import PLATFORMS
+from fairevals.export.codabench import BUNDLE, checked_runs, write_bundle
 from fairevals.export.participants import participants
 from fairevals.export.tira import EVALUATION, prototext
 from fairevals.io.folders import check_folder, replacing, write_files
@@ -41,28 +42,26 @@ def export(
     if image is not None and platform != "codabench":
         raise UsageError(f"an image is for codabench, not for {platform}")
     check_folder(folder, force=force)
-    files: dict[str, bytes] = {}
+    files: Iterable[tuple[str, bytes]] = ()
     remarks: list[str] = []
-    if platform == "codabench":
-        from fairevals.export import codabench
-
-        task = whole_task(collection, plan, qrels, given=given)
-        runs = codabench.checked_runs(sources, collection)
-    elif platform == "tira":
+    if platform == "tira":
         text, remarks = prototext(scores)
-        files = {EVALUATION: text.encode()}
-    else:
+        files = [(EVALUATION, text.encode())]
+    elif platform == "participants":
         files = participants(scores, collection.task.name or "A task of fair ranking")
         if "official" not in map(scores.status, range(len(scores.runs))):
             remarks = ["no run is official: median, minimum and maximum are undefined"]
+    else:
+        task = whole_task(collection, plan, qrels, given=given)
+        runs = checked_runs(sources, collection)
+    names = []
     with replacing(folder) as part:
         if platform == "codabench":
-            topics = len(scores.topics)
-            codabench.write_bundle(part / codabench.BUNDLE, task, plan.measures, runs, topics, image)
-            names = [codabench.BUNDLE]
-        else:
-            write_files(part, files)
-            names = list(files)
+            write_bundle(part / BUNDLE, task, plan.measures, runs, len(scores.topics), image)
+            names.append(BUNDLE)
+        for name, content in files:
+            write_files(part, {name: content})
+            names.append(name)
     return [folder / name for name in names], remarks
 
 

@@ -80,7 +80,7 @@ COMMANDS = {
         *(("out.txt", "out.svg"), "other.run", "sync:2", "read:other.run"),
     ),
     "export": Command(
-        "export participants --task task.toml my.run other.run -o out",
+        "export participants --task task.toml my.run other.run -o out --force",
         *(("out",), "other.run", FOLDER, "read:other.run"),
     ),
     "exposure": Command(
