@@ -147,11 +147,14 @@ def test_an_invalid_submission_fails_with_the_messages_of_validate(bundle, progr
     assert "score: 3 more" in done.stderr
 
 
-@pytest.mark.parametrize("files", [{}, {"a.run": b"", "b.run": b""}])
-def test_a_submission_is_one_file(tmp_path, files):
+@pytest.mark.parametrize(
+    ("files", "message"),
+    [({}, "no file"), ({"a.run": b"", "b.run": b""}, "expected a zip file with one run")],
+)
+def test_a_submission_is_one_file(tmp_path, files, message):
     for name, content in files.items():
         (tmp_path / name).write_bytes(content)
-    with pytest.raises(fe.InputError, match="expected a zip file with one run"):
+    with pytest.raises(fe.InputError, match=message):
         submitted_run(tmp_path)
 
 
@@ -160,10 +163,15 @@ def test_links_out_of_a_submission_are_not_followed(tmp_path):
     (tmp_path / "ref/secret.qrels").write_text("q 0 a 1\n")
     res = tmp_path / "res"
     res.mkdir()
-    (res / "my.run").symlink_to(tmp_path / "ref/secret.qrels")
-    (res / "folder").symlink_to(tmp_path / "ref")
-    with pytest.raises(fe.InputError, match="no file"):
-        submitted_run(res)
+    for name, target in (
+        ("my.run", "ref/secret.qrels"),
+        ("folder", "ref"),
+        ("my.parquet", "ref/secret.qrels"),
+    ):
+        (res / name).symlink_to(tmp_path / target)
+        with pytest.raises(fe.InputError, match="a link that leads out of the folder"):
+            submitted_run(res)
+        (res / name).unlink()
 
 
 def test_a_submission_of_parquet_files_is_the_folder(tmp_path):

@@ -19,8 +19,8 @@ from fairevals.io.check import Rules, check_run
 from fairevals.io.letor import read_letor
 from fairevals.io.memberships import read_memberships, read_target_file
 from fairevals.io.runs import read_run_columns
+from fairevals.io.specs import AttributeSpec
 from fairevals.io.streams import Source
-from fairevals.io.task import AttributeSpec
 
 RUN = b"q1 Q0 a 1 2.5 mine\nq1 Q0 b 2 1.5 mine\nq2 Q0 a 1 1 mine\n"
 QRELS = b"q1 0 a 1\nq1 0 b 0\nq2 0 a 2\n"
@@ -169,7 +169,7 @@ OTHERS = {
 def test_what_a_file_is_instead(tmp_path, data, kind):
     path = put(tmp_path, data)
     with pytest.raises(InputError, match=rf"x: this is {kind}.*; expected a TREC run"):
-        read_run(path)
+        read_run_columns(Source.of(path))  # `read_run` would open the archive
     with pytest.raises(InputError, match=rf"x: this is {kind}.*; expected qrels"):
         read_qrels(path)
     with pytest.raises(InputError, match=rf"x: this is {kind}.*; expected memberships"):
@@ -208,7 +208,7 @@ def test_an_error_far_down_in_a_run_with_brackets_names_the_line(tmp_path):
 
 
 def test_validate_reports_one_error_for_a_zip(tmp_path, capsys):
-    run, qrels = put(tmp_path, zipped(), "r.zip"), put(tmp_path, QRELS, "q.qrels")
+    run, qrels = put(tmp_path, gzip.compress(zipped()), "r.zip.gz"), put(tmp_path, QRELS, "q.qrels")
     assert main(["validate", "--qrels", str(qrels), str(run), "--format", "csv"]) == 1
     out = capsys.readouterr()
     assert out.out.count("\n") == 2

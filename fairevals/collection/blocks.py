@@ -269,9 +269,9 @@ def _block(
     views = {}
     for name in requirements.attributes:
         attribute = collection.attributes[name]
-        membership = np.zeros((*shape, len(attribute.spec.groups)))
         concerned = np.flatnonzero(attribute.applies[rows.topic[here]])
         known = attribute.memberships(rows.topic[here][concerned], docs.take(concerned))
+        membership = np.zeros((*shape, len(attribute.spec.groups)))
         membership[topic[concerned], column[concerned]] = known
         views[name] = AttributeView(
             groups=attribute.spec.groups,

@@ -25,7 +25,7 @@ import fairevals
 from fairevals.collection.collection import Collection
 from fairevals.collection.submission import check_submission
 from fairevals.errors import UsageError, escape
-from fairevals.export.names import column_key, file_name, unique
+from fairevals.export.names import column_key, safe_file_name, unique
 from fairevals.io.streams import reads_once, written_bytes
 from fairevals.io.task import Task
 from fairevals.measures import Measure
@@ -61,7 +61,7 @@ def write_bundle(
     with written_bytes(file) as out, ZipFile(out, "w") as bundle:
         solutions = []
         for index, (run, name) in enumerate(
-            zip(runs, unique((run.name for run in runs), file_name), strict=True)
+            zip(runs, unique((run.name for run in runs), safe_file_name), strict=True)
         ):
             path = f"solutions/{index}.zip"
             solutions.append({"index": index, "name": name, "path": path, "tasks": [0]})
@@ -151,7 +151,7 @@ def reference_data(task: Task) -> dict[str, bytes | Path]:
 
     def move(path: Path) -> Path:
         if path not in names:
-            (names[path],) = unique([path.name], file_name, [TASK_FILE, *names.values()])
+            (names[path],) = unique([path.name], safe_file_name, [TASK_FILE, *names.values()])
         return Path(names[path])
 
     moved = relocated(replace(task, runs=(), runs_table=None, path=None), move)

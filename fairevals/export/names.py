@@ -42,10 +42,10 @@ def measure_key(text: str) -> str:
     return re.sub(r"[^\w.,@=()'+-]+", "_", text).strip("_") or "value"
 
 
-def file_name(text: str) -> str:
+def safe_file_name(text: str) -> str:
     """A safe file name for that of another file, with the same ending.
 
-    >>> file_name("a b.csv"), file_name("task.toml")
+    >>> safe_file_name("a b.csv"), safe_file_name("task.toml")
     ('a_b-c8687a08.csv', 'task.toml')
     """
     ending = re.search(r"(\.[a-zA-Z0-9]{1,10})?\Z", text)[0]  # type: ignore[index]

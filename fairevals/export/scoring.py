@@ -13,6 +13,7 @@ from fairevals.errors import FairevalsError, InputError, Place, escape
 from fairevals.evaluation.plan import Plan
 from fairevals.evaluation.scores import Scores
 from fairevals.export.codabench import TASK_FILE, columns
+from fairevals.io.archives import files_in, is_submission
 from fairevals.io.lines import Problem
 from fairevals.io.streams import written
 from fairevals.report.gather import gather
@@ -63,25 +64,17 @@ def submission_scores(scores: Scores) -> dict[str, float]:
 
 
 def submitted_run(folder: Path) -> Path:
-    """The one file of a submission; the folder itself if all its files are parquet files.
+    """The one file of a submission, or the folder itself if it has parquet files.
 
-    What archivers and the platform add is ignored, and so are links: they could lead to the judgements.
+    A link out of the folder is refused: it could lead to the judgements. What the platform adds is ignored.
     """
-    real = folder.resolve()
-    files = [
-        path
-        for path in sorted(folder.rglob("*"))
-        if path.is_file()
-        and path.resolve() == real / path.relative_to(folder)
-        and not any(part.startswith((".", "__MACOSX")) for part in path.relative_to(folder).parts)
-        and path.name not in ("metadata", "metadata.yaml")
-    ]
-    if len(files) > 1 and all(path.suffix == ".parquet" for path in files):
+    files = [Path(path) for path in files_in(folder)]
+    files = [path for path in files if path.name not in ("metadata", "metadata.yaml")]
+    if not is_submission(folder):
         return folder
     if len(files) != 1:
         names = ", ".join(escape(path.name) for path in files[:MOST])
-        found = f"{len(files)} files ({names})" if files else "no file"
-        raise InputError(Place("the submission"), found, "a zip file with one run")
+        raise InputError(Place("the submission"), f"{len(files)} files ({names})", "a zip file with one run")
     return files[0]
 
 
