@@ -233,9 +233,29 @@ class Result:
             )
         return rank_correlations(self.scores, seed=self.plan.policy.seed).frame()
 
+    def power(
+        self,
+        difference: float | Iterable[float] | None = None,
+        *,
+        power: float = 0.8,
+        alpha: float = 0.05,
+        systems: int | None = None,
+    ) -> pd.DataFrame:
+        """How many topics are needed to see a difference, by each measure: one row for each measure and difference.
+
+        The columns `ttest`, `anova` and `interval` are numbers of topics, <NA> where undefined; see
+        `fairevals.statistics.power.topic_set_sizes`. Remarks are warnings.
+        """
+        from fairevals.statistics.power import topic_set_sizes
+
+        sizes = topic_set_sizes(self.scores, difference, power=power, alpha=alpha, systems=systems)
+        for remark in sizes.remarks:
+            warnings.warn(RemarkWarning(remark), stacklevel=2)
+        return sizes.frame()
+
     @property
     def plot(self) -> Plots:
-        """Figures: `tradeoff`, `groups`, `topics` and `exposure`, each a matplotlib Axes."""
+        """Figures: `tradeoff`, `groups`, `topics`, `power` and `exposure`, each a matplotlib Axes."""
         from fairevals.report.plots import Plots
 
         return Plots(self.scores, self.collection, self.plan, self.sources, self._place)
@@ -269,6 +289,33 @@ class Result:
             qrels=self.qrels,
         )
         return write_report(gathered, Path(folder), force=force)[0]
+
+    def export(
+        self, platform: str, folder: str | os.PathLike[str], *, image: str | None = None, force: bool = False
+    ) -> list[Path]:
+        """Write what a platform needs into a folder, as `fairevals export` does, and return the paths of the files.
+
+        `platform` is "codabench", "tira" or "participants"; `image` is the Docker image for Codabench.
+        """
+        from fairevals.export.write import export
+
+        if not isinstance(folder, (str, os.PathLike)):
+            raise UsageError(f"cannot take {escape(repr(folder))} as a folder; expected its path")
+        files, remarks = export(
+            platform,
+            Path(folder),
+            self.scores,
+            self.collection,
+            self.plan,
+            [run.run if isinstance(run, Named) else run for run in self.sources],
+            qrels=self.qrels,
+            given=self.given,
+            image=image,
+            force=force,
+        )
+        for remark in remarks:
+            warnings.warn(RemarkWarning(remark), stacklevel=2)
+        return files
 
 
 def scored(
