@@ -29,7 +29,8 @@ from fairevals.evaluation.pieces import score
 from fairevals.evaluation.plan import Plan
 from fairevals.evaluation.scores import Scores
 from fairevals.io.out import Table, render
-from fairevals.io.task import PolicySpec, Task
+from fairevals.io.specs import PolicySpec
+from fairevals.io.task import Task
 from fairevals.measures import Measure
 
 if TYPE_CHECKING:

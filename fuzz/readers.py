@@ -38,8 +38,9 @@ with atheris.instrument_imports(include=["fairevals", "tomllib"]) if atheris els
     from fairevals.io.memberships import read_target_file
     from fairevals.io.qrels import read_qrels_columns
     from fairevals.io.runs import RunOptions, read_run_columns
+    from fairevals.io.specs import AttributeSpec
     from fairevals.io.streams import Source
-    from fairevals.io.task import AttributeSpec, Task, read_task
+    from fairevals.io.task import Task, read_task
 
 SLOW = 10.0
 """An input that takes longer, in seconds, counts as a hang."""

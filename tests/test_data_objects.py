@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 
 import fairevals as fe
 from fairevals import Attribute, FairevalsError, InputError, Qrels, Run, Task, UsageError, nDCG
-from fairevals.io.task import AttributeSpec, PolicySpec, RunInfo, read_task
+from fairevals.io.specs import AttributeSpec, PolicySpec, RunInfo
+from fairevals.io.task import read_task
 from fairevals.training.rows import Rows
 
 ROOT = Path(__file__).parents[1]

@@ -27,7 +27,7 @@ from fairevals.collection.inputs import load_run
 from fairevals.evaluation import Plan, load_collection, score
 from fairevals.io import dataset
 from fairevals.io.dataset import Fragment, Part, open_dataset, parts, with_topics
-from fairevals.io.task import PolicySpec
+from fairevals.io.specs import PolicySpec
 
 pytest.importorskip("pyarrow", reason="reading parquet needs pyarrow")
 

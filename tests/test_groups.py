@@ -24,8 +24,9 @@ from fairevals.evaluation import Plan, load_collection, score
 from fairevals.ids import Ids
 from fairevals.io.memberships import checked_target, normalise_rows, read_memberships, read_target_file
 from fairevals.io.qrels import QrelsColumns, qrels_from_frame, read_qrels_columns
+from fairevals.io.specs import AttributeSpec
 from fairevals.io.streams import Source
-from fairevals.io.task import AttributeSpec, read_task
+from fairevals.io.task import read_task
 
 GROUPS = ("low", "mid", "high")
 

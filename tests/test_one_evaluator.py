@@ -514,14 +514,14 @@ def test_a_nearly_uniform_policy_gets_a_remark(capsys, tmp_path):
     cosines = {"t1": {"a": 0.91, "b": 0.90, "c": 0.89, "d": 0.88}, "t2": {"a": 0.9, "b": 0.8}}
     weights = {topic: {doc: 20 * score for doc, score in docs.items()} for topic, docs in FULL.items()}
     collection = load_collection(None, QRELS)
-    plan = Plan.of(collection, ["nDCG"], fe.io.task.PolicySpec("pl"))
+    plan = Plan.of(collection, ["nDCG"], fe.io.specs.PolicySpec("pl"))
     runs = fe.collection.inputs.list_runs({"cosines": cosines, "weights": weights})
     notes = [note for note in score(runs, collection, plan).notes if "nearly a random order" in note]
     assert [note.split(":")[0] for note in notes] == ["cosines"]
     first = (math.exp(0.91) / sum(math.exp(s) for s in cosines["t1"].values()) + 1 / (1 + math.exp(-0.1))) / 2
     assert f"{first:.4f}" in notes[0]
     assert f"{(1 / 4 + 1 / 2) / 2:.4f}" in notes[0]
-    ranking = Plan.of(collection, ["nDCG"], fe.io.task.PolicySpec("ranking"))
+    ranking = Plan.of(collection, ["nDCG"], fe.io.specs.PolicySpec("ranking"))
     assert not any("random order" in note for note in score(runs, collection, ranking).notes)
 
 

@@ -7,7 +7,8 @@ import pytest
 
 from fairevals.collection.groups import Attribute
 from fairevals.evaluation import load_collection
-from fairevals.io.task import PolicySpec, Task
+from fairevals.io.specs import PolicySpec
+from fairevals.io.task import Task
 from fairevals.report.figures import merits_figure, ranks_figure
 from fairevals.report.groups import run_details
 from fairevals.report.style import save

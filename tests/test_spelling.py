@@ -13,7 +13,7 @@ from fairevals.collection.inputs import load_qrels, load_run
 from fairevals.collection.spelling import document_variants, topic_variants
 from fairevals.evaluation import Plan, load_collection, score
 from fairevals.io import dataset
-from fairevals.io.task import PolicySpec
+from fairevals.io.specs import PolicySpec
 
 WORDS = [
     "plain",

@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 
 from fairevals import InputError, UsageError, evaluate, read_task
-from fairevals.io import task as task_module
-from fairevals.io.task import PolicySpec, Task, run_info
+from fairevals.io import specs
+from fairevals.io.specs import PolicySpec
+from fairevals.io.task import Task, run_info
 from fairevals.measures.divergences import DIVERGENCES
 
 FULL = """\
@@ -209,7 +210,7 @@ def test_missing_file(tmp_path):
 
 
 def test_divergences_are_those_that_exist():
-    assert set(task_module.DIVERGENCE_NAMES) == set(DIVERGENCES)
+    assert set(specs.DIVERGENCE_NAMES) == set(DIVERGENCES)
 
 
 def test_a_task_that_scores_nothing_says_so(read, tmp_path):

@@ -15,7 +15,7 @@ from fairevals.errors import UsageError, escape
 if TYPE_CHECKING:
     from fairevals.evaluation import Collection, Plan
     from fairevals.io.out import Table
-    from fairevals.io.task import PolicySpec
+    from fairevals.io.specs import PolicySpec
 
 
 def whole(least: int, most: int = 10**15) -> Callable[[str], int]:

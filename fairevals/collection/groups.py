@@ -26,7 +26,7 @@ from fairevals.io.memberships import (
     read_target_file,
     rows_of,
 )
-from fairevals.io.task import AttributeSpec
+from fairevals.io.specs import AttributeSpec
 from fairevals.typing import Bools, Floats, Ints
 
 if TYPE_CHECKING:

@@ -18,9 +18,10 @@ import numpy as np
 from fairevals.errors import InputError, InputWarning, Place, UsageError, escape, names
 from fairevals.io.decimals import number_of
 from fairevals.io.folders import check_folder, replacing, safe_name
+from fairevals.io.specs import AttributeSpec
 from fairevals.io.streams import Source, written
 from fairevals.io.tables import table
-from fairevals.io.task import AttributeSpec, Task
+from fairevals.io.task import Task
 from fairevals.typing import Floats
 
 ANNOTATION_COLUMNS = ("topic", "doc", "entity", "annotator")

@@ -14,7 +14,7 @@ from fairevals.collection.collection import Collection
 from fairevals.errors import InputWarning, UsageError, escape, unknown
 from fairevals.evaluation.plan import OpenRun, Plan, open_run, policy_remarks
 from fairevals.evaluation.scores import ALL
-from fairevals.io.task import PolicySpec
+from fairevals.io.specs import PolicySpec
 from fairevals.measures.base import MERITS, merit
 from fairevals.measures.disparity import group_means
 from fairevals.measures.expected_exposure import group_sums, target_exposure

@@ -34,8 +34,9 @@ from fairevals.evaluation.workers import AHEAD, Workers
 from fairevals.ids import Ids
 from fairevals.io.dataset import is_dataset, open_dataset, parts, require_rows, with_topics
 from fairevals.io.runs import cut_run
+from fairevals.io.specs import RunInfo
 from fairevals.io.streams import Source, reads_once
-from fairevals.io.task import RunInfo, run_info
+from fairevals.io.task import run_info
 from fairevals.measures import ExposureMeasure, Measure, RankingMeasure
 from fairevals.typing import Bools, Floats, Ints
 

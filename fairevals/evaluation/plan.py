@@ -14,7 +14,7 @@ from fairevals.collection.run import Run
 from fairevals.collection.spelling import topic_variants
 from fairevals.errors import InputError, Place, UsageError, escape, unknown
 from fairevals.io.runs import RunOptions
-from fairevals.io.task import PolicySpec
+from fairevals.io.specs import PolicySpec
 from fairevals.measures import CompositeMeasure, ExposureMeasure, LinearMeasure, Measure, parse_measures
 from fairevals.measures.shares import Unjudged
 from fairevals.policy.diagnosis import diagnose_policy

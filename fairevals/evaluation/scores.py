@@ -44,7 +44,7 @@ class Scores:
     notes: tuple[str, ...] = ()
     """Remarks on the runs: skipped topics, missing topics, incomplete runs and so on."""
     statuses: tuple[str, ...] = ()
-    """The status of each run (see `io.task.STATUSES`); empty where no runs table gives any: all are official."""
+    """The status of each run (see `io.specs.STATUSES`); empty where no runs table gives any: all are official."""
     comparable: Bools | None = None
     """(runs, measures, topics): whether a run without a value there is incomplete; None: where any run has a value."""
 

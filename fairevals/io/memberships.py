@@ -20,9 +20,9 @@ from fairevals.errors import InputError, InputWarning, Place, UsageError, escape
 from fairevals.ids import Ids, Index, numbered
 from fairevals.io.decimals import number_of
 from fairevals.io.lines import Column, LineFormat
+from fairevals.io.specs import AttributeSpec
 from fairevals.io.streams import Source
 from fairevals.io.tables import has_header, id_text, id_texts, table, text_lines
-from fairevals.io.task import AttributeSpec
 from fairevals.typing import Floats, Ints
 
 if TYPE_CHECKING:

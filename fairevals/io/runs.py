@@ -17,9 +17,9 @@ from fairevals.ids import Ids, keys, numbered
 from fairevals.io.check import Rules, raise_first, run_format
 from fairevals.io.decimals import parse_decimals
 from fairevals.io.lines import joined
+from fairevals.io.specs import ORDERS
 from fairevals.io.streams import Source
 from fairevals.io.tables import check_columns, has_header, identifiers, read_frame, texts
-from fairevals.io.task import ORDERS
 from fairevals.typing import Floats, Ints, Words
 
 if TYPE_CHECKING:

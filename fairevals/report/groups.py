@@ -8,7 +8,7 @@ import numpy as np
 
 from fairevals.attention import parse_attention
 from fairevals.evaluation import Collection, Plan, open_run
-from fairevals.io.task import PolicySpec
+from fairevals.io.specs import PolicySpec
 from fairevals.measures.base import merit
 from fairevals.measures.expected_exposure import target_exposure
 from fairevals.measures.gf import mean_membership_along_ranks

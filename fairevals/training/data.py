@@ -17,7 +17,7 @@ from fairevals.errors import InputError, InputWarning, Place, UsageError, escape
 from fairevals.ids import Ids, Index
 from fairevals.io.letor import read_letor
 from fairevals.io.memberships import group_name, group_names, read_memberships
-from fairevals.io.task import AttributeSpec
+from fairevals.io.specs import AttributeSpec
 from fairevals.typing import Array, Bools, Floats, Ints
 
 ATTRIBUTE = "group"
