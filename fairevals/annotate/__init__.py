@@ -1,0 +1,1 @@
+"""The browser tool in which assessors name the entities of pooled pages: `fairevals annotate`."""
