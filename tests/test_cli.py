@@ -582,7 +582,7 @@ class TestPool:
         (folder / "ties.run").write_text("q10 Q0 a 1 1 t\nq10 Q0 c 2 1 t\nq10 Q0 b 3 1 t\nq9 Q0 z 1 1 t\n")
         assert fairevals("pool", "ties.run", "--depth", "2")[1] == "q9 z 1\nq10 b 1\nq10 c 1\n"
         assert (
-            fairevals("pool", "ties.run", "--depth", "2", "--order", "file")[1]
+            fairevals("pool", "ties.run", "--depth", "2", "--rank-by", "file")[1]
             == "q9 z 1\nq10 a 1\nq10 c 1\n"
         )
 

@@ -131,7 +131,11 @@ WRONG = [
     ),
     ("utility_weight = 0.5", "utility_weight = inf", r":8: utility_weight = inf"),
     ("max_documents = 50", "max_documents = 0", r":9: max_documents = 0; expected a whole number"),
-    ("max_documents = 50", "max_docs = 50", r":9: the unknown key 'max_docs'; expected one of name, qrels"),
+    (
+        "max_documents = 50",
+        "max_docs = 50",
+        r":9: the unknown key 'max_docs'; expected one of name, topics, qrels",
+    ),
     (
         '"ordinal"\ngroups = ["<10"',
         '"interval"\ngroups = ["<10"',

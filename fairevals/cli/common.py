@@ -50,6 +50,12 @@ def add_collection(parser: Any) -> None:
     parser.add_argument("--qrels", action="append", metavar="Q", help=text)
 
 
+def add_topics(parser: Any) -> None:
+    """--topics."""
+    text = "list of the topics, one id per line or a table with a column topic; overrides the task's"
+    parser.add_argument("--topics", metavar="FILE", help=text)
+
+
 RUN = "a run file, compressed or not, - for standard input; or a folder of parquet files"
 
 
@@ -124,7 +130,7 @@ def add_jobs(parser: Any) -> None:
     parser.add_argument("--jobs", type=whole(1), default=1, metavar="N", help=text)
 
 
-INPUTS = ("task", "qrels", "runs", "run_file", "baseline", "trained", "data", "groups")
+INPUTS = ("task", "topics", "qrels", "runs", "run_file", "baseline", "trained", "data", "groups")
 """The arguments of all commands that name files or folders to read."""
 
 
@@ -159,16 +165,22 @@ def check_outputs(args: argparse.Namespace, named: Iterable[Path] = (), outputs:
                     raise UsageError(f"{problem}; choose another file, or force replacing it")
 
 
-def collection_of(args: argparse.Namespace, outputs: Iterable[Path] = ()) -> Collection:
-    """The collection that --task and --qrels name, once it is clear that no output replaces an input."""
+def collection_of(
+    args: argparse.Namespace, outputs: Iterable[Path] = (), *, judged: bool = True
+) -> Collection:
+    """The collection that --task, --qrels and --topics name, once it is clear that no output replaces an input.
+
+    Without `judged`, a list of topics will do.
+    """
     from fairevals.evaluation import load_collection
     from fairevals.io.task import read_task
 
-    if not args.task and not args.qrels:
-        raise UsageError("give --task T.toml or --qrels Q")
+    topics = getattr(args, "topics", None)
+    if not args.task and not args.qrels and not topics:
+        raise UsageError("give --task T.toml or --qrels Q" + ("" if judged else ", or --topics FILE"))
     task = read_task(args.task) if args.task else None
     check_outputs(args, task.files if task else (), outputs)
-    return load_collection(task, args.qrels)
+    return load_collection(task, args.qrels, topics=topics, judged=judged)
 
 
 def policy_of(args: argparse.Namespace, collection: Collection) -> PolicySpec:

@@ -13,11 +13,13 @@ if TYPE_CHECKING:
     from fairevals.io.out import Cell
 
 SUMMARY = "Find everything that is wrong with submissions, by file and line; exit 1 if anything is."
-EXAMPLE = "  fairevals validate --task qrels/task.toml runs/*.run"
+EXAMPLE = """  fairevals validate --task qrels/task.toml runs/*.run
+  fairevals validate --topics topics.tsv runs/*.run"""
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
     common.add_collection(parser)
+    common.add_topics(parser)
     add = parser.add_argument
     common.add_runs(parser)
     text = "maximum number of documents per topic (default: the task's, 1000)"
@@ -33,7 +35,7 @@ def run(args: argparse.Namespace) -> int:
     from fairevals.collection.submission import check_submission
     from fairevals.io.out import Table
 
-    collection = common.collection_of(args)
+    collection = common.collection_of(args, judged=False)
     rows: list[tuple[Cell, ...]] = []
     errors = warnings = bad_files = 0
     for path in args.runs:

@@ -29,7 +29,7 @@ def check_submission(
     """
     task = collection.task
     rules = Rules(
-        topics=collection.qrels.number,
+        topics=dict.fromkeys(collection.topics),
         max_documents=max_documents or task.max_documents,
         samples=(policy or task.policy.kind) == "samples",
         order=task.order,

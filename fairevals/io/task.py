@@ -44,6 +44,8 @@ class Task:
     """
 
     name: str = ""
+    topics: Path | None = None
+    """The list of the topics; those of the qrels by default."""
     qrels: tuple[Path, ...] = ()
     """Judgements of all these files are joined."""
     max_grade: float | None = None
@@ -63,8 +65,9 @@ class Task:
     max_documents: int = 1000
     """How many documents a topic may have without an error in `validate`."""
     attributes: Mapping[str, AttributeSpec] = field(default_factory=dict)
-    topic_groups: Mapping[str, Mapping[str, tuple[str, ...] | Path]] = field(default_factory=dict)
-    """Named sets of topics: {name: {group: globs}}, or {name: {"file": table of topic and group}}."""
+    topic_groups: Mapping[str, Mapping[str, tuple[str, ...] | Path | str]] = field(default_factory=dict)
+    """Named sets of topics: {name: {group: globs}}, {name: {"file": table of topic and group}}, or {name: {"column":
+    column of the list of topics}}."""
     policy: PolicySpec = field(default_factory=PolicySpec)
     path: Path | None = field(default=None, compare=False)
     """The task file."""
@@ -112,6 +115,7 @@ class Task:
         """Every file that it names, with those of the runs table."""
         specs = self.attributes.values()
         named = [
+            self.topics,
             *self.qrels,
             self.runs_table,
             *(groups.get("file") for groups in self.topic_groups.values()),

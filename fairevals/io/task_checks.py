@@ -155,6 +155,7 @@ class Checker:
         """The check of each key."""
         return {
             "name": _text,
+            "topics": _optional(self.path),
             "qrels": self.paths,
             "runs": self.runs,
             "max_grade": _optional(_grade),
@@ -189,6 +190,8 @@ class Checker:
 
     def topic_groups(self, given: Any) -> dict[str, Any]:
         def globs(key: str, value: Any) -> Any:
+            if key == "column" and isinstance(value, str):
+                return value
             if isinstance(value, str) and key != "file" and self.single_globs:
                 return (value,)
             return self.path(value) if isinstance(value, (str, os.PathLike)) else _texts(value)
@@ -198,9 +201,10 @@ class Checker:
             if not isinstance(value, Mapping) or not value:
                 raise self.wrong(at, value, f'a table, [{".".join(at)}], with globs such as R = ["R*"]')
             checked = self.section(value, at, {key: partial(globs, key) for key in value})
-            files = [key for key, item in checked.items() if isinstance(item, Path)]
-            if files and (len(checked) > 1 or files != ["file"]):
-                raise self.wrong((*at, files[0]), value[files[0]], 'a list of globs, or only file = "…"')
+            single = [key for key, item in checked.items() if isinstance(item, (Path, str))]
+            if single and (len(checked) > 1 or single[0] not in ("file", "column")):
+                expected = 'a list of globs, or only file = "…" or column = "…"'
+                raise self.wrong((*at, single[0]), value[single[0]], expected)
             return checked
 
         keys = given if isinstance(given, Mapping) else ()
