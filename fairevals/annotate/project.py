@@ -147,6 +147,13 @@ class Project:
                 self.store.append("sign-in", who, hash=token_hash(session))
             return who, session
 
+    def sign_out(self, cookie: str) -> None:
+        """End a session."""
+        with self.store.writing() as state:
+            who = state.sessions.get(token_hash(cookie))
+            if who is not None:
+                self.store.append("sign-out", who, hash=token_hash(cookie))
+
     def session(self, cookie: str) -> str | None:
         """Whose session a cookie is; None if it is nobody's."""
         with self.store.lock:

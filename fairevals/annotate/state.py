@@ -179,6 +179,8 @@ class State:
                 self.sessions = {key: name for key, name in self.sessions.items() if name != who}
             case "sign-in":
                 self.sessions[data["hash"]] = who
+            case "sign-out":
+                self.sessions.pop(data["hash"], None)
             case "take":
                 self._move(page, who, Place(event.time))
             case "skip":

@@ -18,7 +18,7 @@ LOCK = "annotate.lock"
 FORMAT = 0x46414931
 """Marks the file as ours, in its header: "FAI1"."""
 
-SCHEMA = f"""
+TABLES = """
 CREATE TABLE pages (id INTEGER PRIMARY KEY, topic TEXT NOT NULL, doc TEXT NOT NULL, UNIQUE (topic, doc));
 CREATE TABLE assessors (name TEXT PRIMARY KEY) WITHOUT ROWID;
 CREATE TABLE events (
@@ -29,16 +29,16 @@ CREATE TABLE events (
   page INTEGER REFERENCES pages (id),
   data TEXT NOT NULL
 );
-{
-    "".join(
-        f"CREATE TRIGGER {table}_{act} BEFORE {act} ON {table} "
-        f"BEGIN SELECT RAISE(ABORT, '{table} is append-only'); END;\n"
-        for table in ("pages", "assessors", "events")
-        for act in ("UPDATE", "DELETE")
-    )
-}
-PRAGMA application_id = {FORMAT};
 """
+NO_CHANGE = """
+CREATE TRIGGER {0}_{1} BEFORE {1} ON {0} BEGIN SELECT RAISE(ABORT, '{0} is append-only'); END;
+"""
+SCHEMA = "".join(
+    [
+        *(TABLES, f"PRAGMA application_id = {FORMAT};"),
+        *(NO_CHANGE.format(name, act) for name in ("pages", "assessors", "events") for act in ("UPDATE", "DELETE")),
+    ]
+)
 
 
 @contextmanager

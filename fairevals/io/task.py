@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 from fairevals.errors import FairevalsError, InputError, Place, escape, names
-from fairevals.io.specs import AttributeSpec, PolicySpec, RunInfo
+from fairevals.io.specs import AnnotationSpec, AttributeSpec, PolicySpec, RunInfo
 from fairevals.io.streams import Source, checked_path, written_bytes
 from fairevals.io.task_checks import Check, Checker, labelled, labels
 from fairevals.io.task_writer import TaskWriter
@@ -69,6 +69,8 @@ class Task:
     """Named sets of topics: {name: {group: globs}}, {name: {"file": table of topic and group}}, or {name: {"column":
     column of the list of topics}}."""
     policy: PolicySpec = field(default_factory=PolicySpec)
+    annotation: AnnotationSpec = field(default_factory=AnnotationSpec)
+    """How assessors annotate pages."""
     path: Path | None = field(default=None, compare=False)
     """The task file."""
     runs_table: Path | None = field(default=None, compare=False)
@@ -89,6 +91,7 @@ class Task:
         for measure in values["labels"].keys() - values["measures"]:
             expected = f"labels of {names(values['measures'])}"
             raise checker.wrong(("labels", measure), values["labels"][measure], expected)
+        checker.check_together(values)
         for name, value in values.items():
             object.__setattr__(self, name, value)
 
@@ -217,6 +220,7 @@ def _read(path: str | os.PathLike[str]) -> dict[str, Any]:
         source.refuse(error, "a task file in TOML")
     reader = _Reader(source.name, text)
     values = reader.section(content, (), reader.checks())
+    reader.check_together(values)
     if "measures" in values:
         values["labels"] = {measure: label for measure, label in values["measures"] if label}
         values["measures"] = tuple(measure for measure, _ in values["measures"])
