@@ -4,7 +4,6 @@ from importlib.resources import files
 
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
-from starlette.middleware import Middleware
 from starlette.requests import Request
 from starlette.responses import JSONResponse, RedirectResponse, Response
 from starlette.routing import Route
@@ -20,7 +19,7 @@ MAX_AGE = 60 * 86400
 MAX_FIND = 200
 
 
-def make_app(site: Site) -> Starlette:
+def make_app(site: Site) -> Guard:
     """The application of a site."""
     limit = SignInLimit()
 
@@ -33,7 +32,9 @@ def make_app(site: Site) -> Starlette:
         session = site.project.sign_in(request.path_params["token"])
         if session is None:
             limit.failed(address)
-            raise HTTPException(404, "This link is not valid, or not any more. Ask the organiser for a new one.")
+            raise HTTPException(
+                404, "This link is not valid, or not any more. Ask the organiser for a new one."
+            )
         who, cookie = session
         path = "/a" if who else "/o"
         response = RedirectResponse(path, 303)
@@ -65,12 +66,16 @@ def make_app(site: Site) -> Starlette:
 
     def error(request: Request, problem: Exception) -> Response:
         code = problem.status_code if isinstance(problem, HTTPException) else 500
-        text = problem.detail if isinstance(problem, HTTPException) else "The server made a mistake. Nothing was saved."
+        text = (
+            problem.detail
+            if isinstance(problem, HTTPException)
+            else "The server made a mistake. Nothing was saved."
+        )
         if request.method == "POST" and request.url.path.startswith("/a/page/"):
             return JSONResponse({"message": text}, code)
         return site.show("message.html", code, title=f"{code}", text=text)
 
-    return Starlette(
+    app = Starlette(
         routes=[
             Route("/", home),
             Route("/sign-in/{token}", sign_in, methods=["GET"]),
@@ -79,6 +84,6 @@ def make_app(site: Site) -> Starlette:
             *assessor.routes(site),
             *organiser.routes(site),
         ],
-        middleware=[Middleware(Guard, hosts={host_of(site.url.partition("//")[2])})],
         exception_handlers={HTTPException: error, 500: error},
     )
+    return Guard(app, {host_of(site.url.partition("//")[2])})

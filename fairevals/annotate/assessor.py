@@ -90,8 +90,10 @@ def _page_values(site: Site, who: str, number: int) -> dict[str, Any]:
         "fields": fields,
         "place": place,
         "rows": [*place.entities, *([{}] * site.task.annotation.entities)][: site.task.annotation.entities],
-        "used": [[entity["entity"], *(entity.get(field.name, "") for field in fields)]
-                 for entity in state.names_used(who, page.topic)],
+        "used": [
+            [entity["entity"], *(entity.get(field.name, "") for field in fields)]
+            for entity in state.names_used(who, page.topic)
+        ],
         "questions": state.questions_of(who, number),
         "done": len(state.assessors[who].saved),
     }
@@ -106,8 +108,14 @@ def _own_pages(site: Site, who: str) -> dict[str, Any]:
     def row(number: int) -> dict[str, Any]:
         page, place = state.pages[number], state.places[number][who]
         names = [entity["entity"] for entity in place.entities]
-        return {"number": number, "page": page, "title": site.title_of(page.topic), "names": names,
-                "place": place, "answered": number in answered}
+        return {
+            "number": number,
+            "page": page,
+            "title": site.title_of(page.topic),
+            "names": names,
+            "place": place,
+            "answered": number in answered,
+        }
 
     topics = [topic for topic in state.topics if one.may_see(topic)]
     return {

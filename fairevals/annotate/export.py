@@ -88,7 +88,8 @@ def describe(state: State) -> str:
     rows = tuple((row.topic, row.pages, row.complete, row.saved) for row in topics)
     texts = [render(Table(("topic", "pages", "complete", "judgements"), rows, footer=(total,)), "table")]
     people = tuple(
-        (name, len(one.saved), len(one.open), "yes" if one.link else "no") for name, one in state.assessors.items()
+        (name, len(one.saved), len(one.open), "yes" if one.link else "no")
+        for name, one in state.assessors.items()
     )
     texts.append(render(Table(("assessor", "saved", "open", "link"), people), "table"))
     waiting = sum(not one.answer for one in state.questions.values())

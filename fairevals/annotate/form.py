@@ -83,7 +83,9 @@ def form_fields(task: Task, topics: Sequence[str]) -> dict[str, tuple[FormField,
     for key, added in task.annotation.fields.items():
         found = members.get(key) or {topic for topic in topics if fnmatchcase(topic, key)}
         if not found:
-            raise UsageError(f"annotation.fields: no topic of the pool is in {key!r}; expected a topic group or a glob")
+            raise UsageError(
+                f"annotation.fields: no topic of the pool is in {key!r}; expected a topic group or a glob"
+            )
         for topic in found:
             names = {field.name for field in fields[topic]}
             fields[topic] += [FormField(name) for name in added if name not in names]
@@ -130,5 +132,7 @@ def read_form(
         for j, (field, values) in enumerate(zip(fields, entered, strict=True)):
             if problem := field.problem(values):
                 errors[f"e{i}f{j}"] = problem
-        entities.append({"entity": name} | {f.name: "|".join(v) for f, v in zip(fields, entered, strict=True)})
+        entities.append(
+            {"entity": name} | {f.name: "|".join(v) for f, v in zip(fields, entered, strict=True)}
+        )
     return entities, errors

@@ -24,7 +24,9 @@ def routes(site: Site) -> list[Route]:
     def overview(request: Request, **more: Any) -> Response:
         site.who(request, "/o")
         topic = request.query_params.get("topic", "")
-        return site.show("organiser.html", token=site.form_token(request, "/o"), **_values(site, topic), **more)
+        return site.show(
+            "organiser.html", token=site.form_token(request, "/o"), **_values(site, topic), **more
+        )
 
     def annotations(request: Request) -> Response:
         site.who(request, "/o")
@@ -111,7 +113,10 @@ def disagrees(site: Site, page: AnnotatedPage) -> bool:
         if len(lines) < len(page.annotators):
             return True
         for spec in specs:
-            values = {groups_of_value(one.values[spec.name], spec, Place("annotations.csv", one.line)) for one in lines}
+            values = {
+                groups_of_value(one.values[spec.name], spec, Place("annotations.csv", one.line))
+                for one in lines
+            }
             if len(values) > 1:
                 return True
     return False

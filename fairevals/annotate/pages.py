@@ -66,9 +66,13 @@ def _read_links(path: Path) -> dict[str, str]:
     for line, row in rows:
         doc, url = (row[header.index(column)] for column in ("doc", "url"))
         if not url.startswith(("http://", "https://")):
-            raise InputError(Place(source.name, line), f"url {escape(url)!r}", "an address with http:// or https://")
+            raise InputError(
+                Place(source.name, line), f"url {escape(url)!r}", "an address with http:// or https://"
+            )
         if doc in links:
-            raise InputError(Place(source.name, line), f"the document {escape(doc)!r} a second time", "it once")
+            raise InputError(
+                Place(source.name, line), f"the document {escape(doc)!r} a second time", "it once"
+            )
         links[doc] = url
     return links
 

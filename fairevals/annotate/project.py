@@ -40,6 +40,8 @@ class Project:
             number = state.next_page(who)
             if number is not None and who not in state.places.get(number, ()):
                 self.store.append("take", who, number, now)
+            elif number is not None:
+                self.touch(who, number)
             return number
 
     def touch(self, who: str, page: int) -> None:
@@ -133,7 +135,7 @@ class Project:
     # Signing in ------------------------------------------------------------------------------------------------
 
     def sign_in(self, token: str) -> tuple[str, str] | None:
-        """Exchange the token of a link for whose it is (empty: the organiser) and a new session; None if it is wrong."""
+        """Exchange a link's token for whose it is (empty: the organiser) and a new session; None if it is wrong."""
         digest = token_hash(token)
         with self.store.lock:
             state = self.store.state

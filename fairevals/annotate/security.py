@@ -70,7 +70,8 @@ class Guard:
     async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
         """Answer a request."""
         if scope["type"] != "http":
-            return await self.app(scope, receive, send)
+            await self.app(scope, receive, send)
+            return
 
         async def with_headers(message: Message) -> None:
             if message["type"] == "http.response.start":
@@ -85,8 +86,9 @@ class Guard:
 
         if not self.knows(host_of(Headers(scope=scope).get("host", ""))):
             text = "The server does not answer to this name; its organiser can allow it with --url.\n"
-            return await PlainTextResponse(text, 400)(scope, receive, with_headers)
-        return await self.app(scope, receive, with_headers)
+            await PlainTextResponse(text, 400)(scope, receive, with_headers)
+        else:
+            await self.app(scope, receive, with_headers)
 
 
 class SignInLimit:

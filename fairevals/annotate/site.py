@@ -70,7 +70,9 @@ class Site:
         """Whose session a request belongs to, empty for the organiser; 401 if there is none for the path."""
         who = self.project.session(request.cookies.get(COOKIES[path], ""))
         if who is None or (who == "") != (path == "/o"):
-            raise HTTPException(401, "Please open your personal link again, or ask the organiser for a new one.")
+            raise HTTPException(
+                401, "Please open your personal link again, or ask the organiser for a new one."
+            )
         return who
 
     def form_token(self, request: Request, path: str) -> str:

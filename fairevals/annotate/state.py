@@ -66,6 +66,8 @@ class Assessor:
     """Globs of the topics."""
     link: str = ""
     """The hash of the token in the personal link; empty if there is none or it was revoked."""
+    invited: bool = False
+    """Whether there ever was a link."""
     skipped: set[int] = field(default_factory=set)
     open: set[int] = field(default_factory=set)
     """Pages with a place that is not saved."""
@@ -120,7 +122,9 @@ class State:
             for topic in topics:
                 avoid = () if skipped else me.skipped
                 partners = [name for name in working if self.assessors[name].may_see(topic)]
-                page = choose(self.topics[topic], who, lambda other: self.in_common(who, other), partners, order, avoid)
+                page = choose(
+                    self.topics[topic], who, lambda other: self.in_common(who, other), partners, order, avoid
+                )
                 if page is not None:
                     return page
         return None
@@ -171,12 +175,13 @@ class State:
             case "assessor":
                 self.assessors.setdefault(who, Assessor()).topics = tuple(data["topics"])
             case "link" if who:
-                self.assessors[who].link = data["hash"]
+                self.assessors[who].link, self.assessors[who].invited = data["hash"], True
             case "link":
                 self.organiser_link = data["hash"]
+                self._end_sessions(who)
             case "revoke":
                 self.assessors[who].link = ""
-                self.sessions = {key: name for key, name in self.sessions.items() if name != who}
+                self._end_sessions(who)
             case "sign-in":
                 self.sessions[data["hash"]] = who
             case "sign-out":
@@ -204,6 +209,9 @@ class State:
                 self.questions[data["question"]].answer = data["text"]
                 self._set_waiting(page, who, event.time)
         self.last = event.id
+
+    def _end_sessions(self, who: str) -> None:
+        self.sessions = {key: name for key, name in self.sessions.items() if name != who}
 
     def _set_waiting(self, page: int, who: str, now: float) -> None:
         place = self.places.get(page, {}).get(who)

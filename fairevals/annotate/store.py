@@ -36,7 +36,11 @@ CREATE TRIGGER {0}_{1} BEFORE {1} ON {0} BEGIN SELECT RAISE(ABORT, '{0} is appen
 SCHEMA = "".join(
     [
         *(TABLES, f"PRAGMA application_id = {FORMAT};"),
-        *(NO_CHANGE.format(name, act) for name in ("pages", "assessors", "events") for act in ("UPDATE", "DELETE")),
+        *(
+            NO_CHANGE.format(name, act)
+            for name in ("pages", "assessors", "events")
+            for act in ("UPDATE", "DELETE")
+        ),
     ]
 )
 
@@ -117,14 +121,15 @@ class Store:
         """Apply what other connections have written."""
         state = self.state
         known = max(state.pages, default=0)
-        state.add_pages(self._db.execute("SELECT id, topic, doc FROM pages WHERE id > ? ORDER BY id", (known,)))
+        state.add_pages(
+            self._db.execute("SELECT id, topic, doc FROM pages WHERE id > ? ORDER BY id", (known,))
+        )
         for row in self._db.execute("SELECT * FROM events WHERE id > ? ORDER BY id", (state.last,)):
-            number, when, kind, who, page, data = row
-            state.apply(Event(number, when, kind, who or "", page or 0, json.loads(data)))
+            state.apply(_event(row))
 
     @contextmanager
     def writing(self) -> Iterator[State]:
-        """A transaction: the state as it is now; what is appended is on the disk when the context ends, or not at all."""
+        """A transaction on the state as it is now. When it ends, what was appended is on the disk, or not at all."""
         with self.lock:
             self._db.execute("BEGIN IMMEDIATE")
             try:
@@ -148,7 +153,7 @@ class Store:
         return number
 
     def add_pages(self, pool: Iterable[tuple[str, str]]) -> int:
-        """Add the topics and documents of a pool that are not there yet, inside `writing`; returns how many were new."""
+        """Add those topics and documents of a pool that are new, inside `writing`, and return how many."""
         before = len(self.state.pages)
         self._db.executemany("INSERT OR IGNORE INTO pages (topic, doc) VALUES (?, ?)", pool)
         self.catch_up()
@@ -162,5 +167,12 @@ class Store:
     def history(self, who: str, page: int) -> list[Event]:
         """All events of an assessor about a page, the oldest first."""
         with self.lock:
-            sql = "SELECT * FROM events WHERE assessor = ? AND page = ? ORDER BY id"
-            return [Event(*row[:5], json.loads(row[5])) for row in self._db.execute(sql, (who, page))]
+            rows = self._db.execute(
+                "SELECT * FROM events WHERE assessor = ? AND page = ? ORDER BY id", (who, page)
+            )
+            return [_event(row) for row in rows]
+
+
+def _event(row: Any) -> Event:
+    number, when, kind, who, page, data = row
+    return Event(number, when, kind, who or "", page or 0, json.loads(data))

@@ -17,7 +17,7 @@ from fairevals import __version__
 from fairevals.errors import FairevalsError, UsageError, escape, unknown
 
 COMMANDS = (
-    *("score", "compare", "report", "exposure", "validate", "pool", "derive", "train", "predict"),
+    *("score", "compare", "report", "exposure", "validate", "pool", "annotate", "derive", "train", "predict"),
     *("demo", "doctor", "completion"),
 )
 """Every command; its module in this package has the same name."""

@@ -287,7 +287,9 @@ class Checker:
             keys = value if isinstance(value, Mapping) else ()
             return self.section(value, (*at, "fields"), dict.fromkeys(keys, _field_names))
 
-        few = _check("a whole number from 1 to 20", lambda value: is_number(value, Integral) and 1 <= value <= 20)
+        few = _check(
+            "a whole number from 1 to 20", lambda value: is_number(value, Integral) and 1 <= value <= 20
+        )
         checks: dict[str, Check] = {"entities": few, "assessors_per_page": few, "fields": fields}
         return AnnotationSpec(**self.section(given, at, checks))
 
