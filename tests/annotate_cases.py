@@ -48,10 +48,12 @@ EXAMPLE = {
     "bob": {"p1": {"xenia ant": "5", "Yuri Ant": "6", "Zoe Ant": "20"}, "p2": {}, "p3": {}},
 }
 """What each assessor finds on each page: entities with their h-index. X and Z are found by two, Y and W by one."""
-GOLD = {"ERR@20": 0.7708, "iRBU(phi=0.99)@20": 0.8031, "GF(attr='HINDEX',div='NMD')@20": 0.5162}
+GOLD = {"ERR@20": 0.7708, "iRBU@20": 0.8031, "GF(attr='HINDEX',div='NMD')@20": 0.5162}
 
 
-def write_inputs(folder: Path, pages: dict[str, str] = PAGES, per_page: int | None = None) -> AnnotationInputs:
+def write_inputs(
+    folder: Path, pages: dict[str, str] = PAGES, per_page: int | None = None
+) -> AnnotationInputs:
     """Write the files of the project."""
     (folder / "pages").mkdir(parents=True)
     files = {

@@ -63,8 +63,10 @@ def finish(project, assessors):
 
 
 ACTS = st.lists(
-    st.tuples(st.sampled_from(["take", "save", "skip", "ask", "late", "expire", "revoke", "unassign", "withdraw"]),
-              st.integers(0, 4)),
+    st.tuples(
+        st.sampled_from(["take", "save", "skip", "ask", "late", "expire", "revoke", "unassign", "withdraw"]),
+        st.integers(0, 4),
+    ),
     max_size=60,
 )
 
@@ -112,9 +114,12 @@ def test_any_order_of_acts_ends_with_exactly_so_many_assessors_on_every_page(act
         assert all(place.saved for places in state.places.values() for place in places.values())
         with Store(folder) as again:  # the events alone give the same
             assert again.state.places.keys() == store.state.places.keys()
-            saved = {page: {who: p.saved for who, p in places.items()} for page, places in state.places.items()}
+            saved = {
+                page: {who: p.saved for who, p in places.items()} for page, places in state.places.items()
+            }
             assert saved == {
-                page: {who: p.saved for who, p in places.items()} for page, places in again.state.places.items()
+                page: {who: p.saved for who, p in places.items()}
+                for page, places in again.state.places.items()
             }
         store.close()
 
@@ -135,14 +140,22 @@ def _check_choice(project, who):
         return max((shared[frozenset((who, other))] for other in before.get(number, ())), default=-1)
 
     topic, skipped = state.pages[page].topic, page in state.assessors[who].skipped
-    room = [p for p in state.pages if state.pages[p].topic == topic and p not in held
-            and len(before.get(p, ())) < state.per_page and (skipped or p not in state.assessors[who].skipped)]
+    room = [
+        p
+        for p in state.pages
+        if state.pages[p].topic == topic
+        and p not in held
+        and len(before.get(p, ())) < state.per_page
+        and (skipped or p not in state.assessors[who].skipped)
+    ]
     working = [n for n, one in state.assessors.items() if n != who and (one.open or one.saved)]
     fewest = min((shared[frozenset((who, other))] for other in working), default=0)
     assert most(page) <= max(fewest, min(most(p) for p in room))
 
 
-@pytest.mark.parametrize(("assessors", "topics", "per_page"), [(3, [60], 2), (5, [50] * 4, 2), (6, [30] * 5, 3)])
+@pytest.mark.parametrize(
+    ("assessors", "topics", "per_page"), [(3, [60], 2), (5, [50] * 4, 2), (6, [30] * 5, 3)]
+)
 def test_pairs_share_equally_many_pages_where_all_work_at_one_pace(tmp_path, assessors, topics, per_page):
     names = [f"a{number}" for number in range(assessors)]
     project = make(tmp_path / "data", topics, names, per_page)
@@ -226,7 +239,9 @@ def test_a_second_tab_neither_loses_nor_doubles_a_save(tmp_path):
     page = project.take_next("a")
     assert project.take_next("a") == page  # a reload, or a second tab
     assert project.save("a", page, [{"entity": "X"}], 0) == "saved"
-    assert project.save("a", page, [{"entity": "X"}], 0) == "saved"  # the confirmation was lost, and it is sent again
+    assert (
+        project.save("a", page, [{"entity": "X"}], 0) == "saved"
+    )  # the confirmation was lost, and it is sent again
     assert project.save("a", page, [{"entity": "Y"}], 0) == "changed"
     place = project.store.state.places[page]["a"]
     assert place.entities == ({"entity": "X"},)

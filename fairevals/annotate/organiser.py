@@ -24,9 +24,8 @@ def routes(site: Site) -> list[Route]:
     def overview(request: Request, **more: Any) -> Response:
         site.who(request, "/o")
         topic = request.query_params.get("topic", "")
-        return site.show(
-            "organiser.html", token=site.form_token(request, "/o"), **_values(site, topic), **more
-        )
+        values = {**_values(site, topic), **more}
+        return site.show("organiser.html", token=site.form_token(request, "/o"), **values)
 
     def annotations(request: Request) -> Response:
         site.who(request, "/o")

@@ -4,6 +4,7 @@ import re
 from dataclasses import dataclass
 from html import escape as html_escape
 from html.parser import HTMLParser
+from itertools import pairwise
 from pathlib import Path
 
 from fairevals.errors import InputError, Place, UsageError, escape
@@ -97,12 +98,12 @@ def serve_page(page: PageFile, find: str = "") -> tuple[bytes, dict[str, str]]:
         headers["Content-Type"] = "text/plain; charset=utf-8"
     if not find:
         return data, headers
-    text = decoded(data)
-    if page.kind != "html":
-        text = f"<pre style='white-space: pre-wrap'>{html_escape(text)}</pre>"
     marker = _Marker(find)
-    marker.feed(text)
-    marker.close()
+    if page.kind == "html":
+        marker.feed(decoded(data))
+        marker.close()
+    else:
+        marker.add_text(decoded(data))
     headers |= {"Content-Type": "text/html; charset=utf-8", "X-Matches": str(marker.count)}
     return "".join(marker.parts).encode(), headers
 
@@ -125,12 +126,20 @@ class _Marker(HTMLParser):
 
     def __init__(self, find: str) -> None:
         super().__init__(convert_charrefs=False)
-        words = [re.escape(html_escape(word, quote=False)) for word in find.split()]
-        self.pattern = re.compile(r"\s+".join(words) or r"(?!)", re.IGNORECASE)
+        self.pattern = re.compile(r"\s+".join(map(re.escape, find.split())) or r"(?!)", re.IGNORECASE)
         self.parts: list[str] = []
         self.count = 0
         self.raw = ""
         """The element whose content is no text for people."""
+
+    def add_text(self, text: str) -> None:
+        """Add text that is no HTML."""
+        ends = [0, *(place for match in self.pattern.finditer(text) for place in match.span()), len(text)]
+        pieces = [html_escape(text[start:end]) for start, end in pairwise(ends)]
+        for at in range(1, len(pieces), 2):
+            self.count += 1
+            pieces[at] = f"<mark id=find-{self.count}>{pieces[at]}</mark>"
+        self.parts += ["<pre style='white-space: pre-wrap'>", *pieces, "</pre>"]
 
     def handle_data(self, data: str) -> None:
         self.parts.append(data if self.raw else self.pattern.sub(self._mark, data))
