@@ -443,6 +443,7 @@ def test_the_sample_task_loads_in_all_its_formats():
 
 
 @settings(max_examples=60, deadline=None)
+@pytest.mark.filterwarnings("ignore:.*do not sum to 1:fairevals.FairevalsWarning")
 @given(
     rows=ROWS,
     judged=st.lists(
@@ -508,6 +509,7 @@ def test_a_table_of_a_hundred_thousand_groups_takes_little_memory(tmp_path):
 # From Python
 
 
+@pytest.mark.filterwarnings("ignore:.*do not sum to 1:fairevals.FairevalsWarning")
 def test_attribute_of_dicts_frames_and_files(long_file):
     by_dict = Attribute.of("LEVEL", {"a": "low", "b": "mid", "c": {"mid": 1, "high": 3}}, groups=GROUPS)
     by_frame = Attribute.of("LEVEL", pd.read_csv(long_file), groups=GROUPS)
@@ -529,7 +531,7 @@ def test_attribute_of_takes_targets_in_all_forms(tmp_path):
 
 
 def test_numbers_as_names_are_names():
-    frame = pd.DataFrame({"topic": [7], "doc": [12], "group": [1], "weight": [np.float32(2)]})
+    frame = pd.DataFrame({"topic": [7], "doc": [12], "group": [1], "weight": [np.float32(1)]})
     assert as_dict(Attribute.of("X", frame).columns) == {("7", "12"): [1]}
 
 

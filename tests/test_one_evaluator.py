@@ -183,7 +183,7 @@ class TestCheating:
     def test_what_no_ranking_of_judged_documents_has_makes_nobody_incomplete(self, measure, candidates):
         """Each part has a value for some judged document at rank 1, but all parts for none: only for `u`."""
         groups = {
-            "G": fe.Attribute.of("G", {"a": "x", "b": "y", "u": {"x": 1, "y": 1}}, unmapped="skip"),
+            "G": fe.Attribute.of("G", {"a": "x", "b": "y", "u": {"x": 0.5, "y": 0.5}}, unmapped="skip"),
             "H": fe.Attribute.of("H", {"b": "x", "u": "y"}, unmapped="skip"),
         }
         groups["G"] = (

@@ -11,8 +11,9 @@ import numpy as np
 from fairevals.collection.groups import Attribute, load_attribute
 from fairevals.collection.inputs import load_qrels
 from fairevals.collection.qrels import Qrels
-from fairevals.errors import InputWarning, UsageError, escape, pluralize, unknown
+from fairevals.errors import InputWarning, UsageError, check_known, escape, pluralize
 from fairevals.ids import Ids
+from fairevals.io.tables import text_keys
 from fairevals.io.task import Task, read_task
 from fairevals.io.topics import Topics, read_topics
 from fairevals.typing import Ints
@@ -58,8 +59,7 @@ class Collection:
         return replace(self, attributes=loaded)
 
     def _load(self, name: str) -> Attribute:
-        if name not in self.attribute_names:
-            raise unknown("attribute", name, self.attribute_names)
+        check_known("attribute", name, self.attribute_names)
         if name not in self.groups:
             return load_attribute(self.task.attributes[name], self.qrels)
         given = self.groups[name]
@@ -139,7 +139,7 @@ def named_groups(groups: Any) -> dict[str, Any]:
     if groups is None:
         return {}
     if isinstance(groups, Mapping):
-        return {str(name): given for name, given in groups.items()}
+        return text_keys(groups, "groups")
     several = [groups] if isinstance(groups, Attribute) else groups
     if isinstance(several, (list, tuple)) and all(isinstance(one, Attribute) for one in several):
         return {one.spec.name: one for one in several}

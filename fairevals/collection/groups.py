@@ -22,11 +22,13 @@ from fairevals.io.memberships import (
     collect,
     group_name,
     group_names,
+    is_wide,
     read_memberships,
     read_target_file,
     rows_of,
 )
 from fairevals.io.specs import AttributeSpec
+from fairevals.io.tables import check_distinct
 from fairevals.typing import Bools, Floats, Ints
 
 if TYPE_CHECKING:
@@ -89,17 +91,18 @@ class Attribute:
         Args:
             name: as in `attr='NAME'` of a measure.
             memberships: a dict {doc: group} or {doc: {group: weight}}, a DataFrame with columns
-                `[topic,] doc, group [, weight]`, a Series of groups whose index has the documents (or topics and
-                documents), or the path of a memberships file. A missing group (None, NaN) is unknown: `unmapped`
-                says what such a document counts as.
-            groups: the groups in their order. Without them, the categories of a Categorical; else the groups of
-                a target {group: share}; else those that occur, sorted by name. Ordinal groups need one of the
-                first three, and so do those of an NTCIR file.
+                `[topic,] doc, group [, weight]` or `[topic,] doc` and one column of numbers for each group, a Series
+                of groups whose index has the documents (or topics and documents), or the path of a memberships file.
+                Weights are divided by their sum for each document, with an `InputWarning` if it is not 1. A missing
+                group (None, NaN) is unknown: `unmapped` says what such a document counts as.
+            groups: the groups in their order. Without them, the columns of a wide table or the categories of a
+                Categorical; else the groups of a target {group: share}; else those that occur, sorted by name. Ordinal
+                groups need one of the first four, and so do those of an NTCIR file.
             kind: "nominal" or "ordinal"; by default nominal, except for an ordered Categorical.
             target: "uniform", "relevant", one share for each group in their order, {group: share}, a file, or
                 {topic: shares}.
 
-        >>> faculty = Attribute.of("FACULTY", {"a": {"law": 1, "arts": 3}, "b": "law"})
+        >>> faculty = Attribute.of("FACULTY", {"a": {"law": 0.25, "arts": 0.75}, "b": "law"})
         >>> faculty.spec.groups, faculty.columns.weights.tolist()
         (('arts', 'law'), [[0.75, 0.25], [0.0, 1.0]])
         >>> Attribute.of("SEX", {"a": "m"}, target={"m": 0.7, "f": 0.3}).spec.groups
@@ -107,6 +110,9 @@ class Attribute:
         """
         if not isinstance(name, str) or not name:
             raise UsageError(f"the name of an attribute is {escape(repr(name))}; expected a text")
+        for key, text in (("kind", kind), ("divergence", divergence)):
+            if text is not None and not isinstance(text, str):
+                raise _wrong(name, key, text, "a text")
         header: list[str] = []
         rows: list[Row] = []
         path = None
@@ -114,6 +120,8 @@ class Attribute:
             path = Path(memberships)
         else:
             table = _table_of(memberships, name)
+            if groups is None and is_wide(table):
+                groups = [column for column in table.columns if column not in ("topic", "doc")]
             dtype: Any = getattr(getattr(table, "group", None), "dtype", None)
             if hasattr(dtype, "categories"):
                 groups = dtype.categories if groups is None else groups
@@ -156,7 +164,9 @@ class Attribute:
         )
         for key, value, expected in spec.problems():
             raise _wrong(name, key, value, expected)
-        return cls(spec, collect(name, header, rows, spec.groups) if path is None else read_memberships(spec))
+        if path:
+            return cls(spec, read_memberships(spec))
+        return cls(spec, collect(name, header, rows, spec.groups, warn="weight" in header))
 
     def __repr__(self) -> str:
         counts = pluralize(len(self.spec.groups), "group"), pluralize(len(self.columns.docs), "document")
@@ -288,7 +298,7 @@ class Attribute:
 
 
 def _is_list(value: Any) -> bool:
-    return isinstance(value, Iterable) and not isinstance(value, str)
+    return np.iterable(value) and not isinstance(value, str)
 
 
 def _is_missing(value: Any) -> bool:
@@ -304,7 +314,9 @@ def _table_of(memberships: Any, name: str) -> Any:
         return {doc: group for doc, group in memberships.items() if not _is_missing(group)}
     if is_frame(memberships):
         table = rename_columns(memberships, ("topic", "doc"))
-        return table.dropna(subset=["group"]) if "group" in table.columns else table
+        if "group" in table.columns:
+            return table.dropna(subset=["group"])
+        return table.dropna(subset=table.columns.difference(["topic", "doc"]), how="all")
     levels = getattr(getattr(memberships, "index", None), "nlevels", 0)
     if not 1 <= levels <= 2:
         expected = "a dict {doc: group}, a DataFrame, a Series of groups by document, or a path"
@@ -321,10 +333,13 @@ def _target_of(target: Any, name: str) -> Any:
     try:
         if not isinstance(target, Mapping):
             return tuple(map(float, target))
+        check_distinct(list(map(group_name, target)), f"attribute {escape(name)}: target")
         return {
             group_name(key): tuple(map(float, row)) if isinstance(row, Iterable) else float(row)
             for key, row in target.items()
         }
+    except UsageError:
+        raise
     except (TypeError, ValueError):
         expected = "'uniform', 'relevant', shares, {group: share}, {topic: shares} or a file"
         raise _wrong(name, "target", target, expected) from None

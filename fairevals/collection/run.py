@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fairevals.errors import InputError, Place, UsageError, escape
+from fairevals.errors import InputError, Place
 from fairevals.ids import Ids
 from fairevals.io.archives import files_in, is_zip
 from fairevals.io.dataset import is_dataset, read_dataset
@@ -101,8 +101,6 @@ class Run:
         from fairevals.collection.inputs import Named, frame_of, load_run
 
         frame = frame_of(source, "score", "a run", "score")
-        if not len(frame):
-            raise UsageError(f"the run {escape(tag)!r} has no documents")
         return load_run(Named(tag, frame), RunOptions(order, "sample" in frame.columns))
 
     @classmethod

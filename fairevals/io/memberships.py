@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import os
 import warnings
-from collections.abc import Callable, Iterable, Mapping, Sequence, Sized
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Sized
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -22,7 +22,7 @@ from fairevals.io.decimals import number_of
 from fairevals.io.lines import Column, LineFormat
 from fairevals.io.specs import AttributeSpec
 from fairevals.io.streams import Source
-from fairevals.io.tables import has_header, id_text, id_texts, table, text_lines
+from fairevals.io.tables import check_distinct, has_header, id_text, id_texts, table, text_lines
 from fairevals.typing import Floats, Ints
 
 if TYPE_CHECKING:
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
 LONG_COLUMNS = ("topic", "doc", "group", "weight")
 LONG_TABLE = "columns doc and group, perhaps topic and weight"
+WIDE_TABLE = "columns doc, perhaps topic, and one column of numbers per group"
 TARGET_TOLERANCE = 1e-4
 """How far from 1 the sum of a target may be: enough for shares printed with four decimals."""
 ROW_TOLERANCE = 0.01 + 1e-9
@@ -220,6 +221,24 @@ def collect(
     return _normalised(columns, lambda row: Place(name, first_line[row]), warn=warn)
 
 
+def long_rows(header: Sequence[str], rows: Iterable[Row]) -> tuple[list[str], Iterator[Row]]:
+    """The header and the rows of a wide table, `[topic,] doc` and one column per group, as those of a long one.
+
+    >>> header, rows = long_rows(["doc", "f", "m"], [(2, ["a", "0.2", "0.8"])])
+    >>> header, list(rows)
+    (['doc', 'group', 'weight'], [(2, ('a', 'f', '0.2')), (2, ('a', 'm', '0.8'))])
+    """
+    keys = [name for name in ("topic", "doc") if name in header]
+    at = [header.index(name) for name in keys]
+    groups = [(column, group) for column, group in enumerate(header) if group not in keys]
+    long = (
+        (line, (*(row[column] for column in at), group, row[column]))
+        for line, row in rows
+        for column, group in groups
+    )
+    return [*keys, "group", "weight"], long
+
+
 def group_name(label: Any, where: str = "") -> str:
     """The name of a group that is given as a label: a whole number is written without a decimal point.
 
@@ -238,30 +257,50 @@ def group_name(label: Any, where: str = "") -> str:
 def rows_of(given: pd.DataFrame | Mapping[str, Any], name: str) -> tuple[list[str], list[Row]]:
     """The header and the rows of memberships from Python, for `collect`.
 
-    They are a table `[topic,] doc, group [, weight]`, {doc: group} or {doc: {group: weight}}; the line is the place
-    in it.
+    They are {doc: group}, {doc: {group: weight}}, a table `[topic,] doc, group [, weight]`, or a wide table
+    `[topic,] doc` with one column of numbers per group; the line is the place in it.
 
     >>> rows_of({"a": "she", "b": {"he": 1, "she": 3}}, "SEX")[1]
     [(1, ('a', 'she', 1.0)), (2, ('b', 'he', 1)), (2, ('b', 'she', 3))]
     """
     where = f"attribute {escape(name)}: "
     if isinstance(given, Mapping):
+        docs = [id_text(doc, "doc", Place(name, number)) for number, doc in enumerate(given, 1)]
+        check_distinct(docs, f"{where}documents")
         return ["doc", "group", "weight"], [
-            (number, (id_text(doc, "doc", Place(name, number)), group_name(group, where), _weight(weight)))
-            for number, (doc, groups) in enumerate(given.items(), 1)
+            (number, (doc, group_name(group, where), _weight(weight)))
+            for number, (doc, groups) in enumerate(zip(docs, given.values(), strict=True), 1)
             for group, weight in (groups.items() if isinstance(groups, Mapping) else [(groups, 1.0)])
         ]
-    if not {"doc", "group"} <= set(given.columns) <= set(LONG_COLUMNS):
-        raise InputError(Place(name), f"columns {names(map(str, given.columns))}", LONG_TABLE)
+    wide = is_wide(given)
+    if not wide and not {"doc", "group"} <= set(given.columns) <= set(LONG_COLUMNS):
+        raise InputError(
+            Place(name), f"columns {names(map(str, given.columns))}", f"{LONG_TABLE}, or {WIDE_TABLE}"
+        )
 
-    def cells(column: str) -> Iterable[Any]:
-        if column == "weight":
-            return map(_weight, given[column].tolist())
+    def cells(column: Any) -> Iterable[Any]:
+        if column in ("topic", "doc"):
+            return id_texts(given[column], column, name, range(1, len(given) + 1))
         if column == "group":
             return (group_name(group, where) for group in given[column].tolist())
-        return id_texts(given[column], column, name, range(1, len(given) + 1))
+        return given[column].astype(float).tolist() if wide else map(_weight, given[column].tolist())
 
-    return list(given.columns), list(enumerate(zip(*map(cells, given.columns), strict=True), 1))
+    header = [group_name(column, where) for column in given.columns]
+    rows: Iterable[Row] = enumerate(zip(*map(cells, given.columns), strict=True), 1)
+    if wide:
+        header, rows = long_rows(header, rows)
+    return header, list(rows)
+
+
+def is_wide(given: Any) -> bool:
+    """Whether a table from Python has `[topic,] doc` and one column of numbers (or truth values) for each group."""
+    groups = [column for column in getattr(given, "columns", ()) if column not in ("topic", "doc")]
+    return (
+        bool(groups)
+        and "doc" in given.columns
+        and not {"group", "weight"} & set(groups)
+        and all(given[column].dtype.kind in "biuf" for column in groups)
+    )
 
 
 def _weight(value: Any) -> Any:

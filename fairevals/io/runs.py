@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fairevals.errors import InputError, Place, UsageError, escape, unknown
+from fairevals.errors import InputError, Place, UsageError, check_known, escape
 from fairevals.ids import Ids, keys, numbered
 from fairevals.io.archives import file_name
 from fairevals.io.check import FAIR_RUNS, Rules, raise_first, run_format
@@ -43,8 +43,7 @@ class RunOptions:
     """Whether text after the tag of a TREC run is ignored, as trec_eval does; it is an error otherwise."""
 
     def __post_init__(self) -> None:
-        if self.order not in ORDERS:
-            raise unknown("order", self.order, ORDERS)
+        check_known("order", self.order, ORDERS)
         depth: Any = self.depth
         whole = isinstance(depth, Integral) and not isinstance(depth, bool)
         if depth is not None and not (whole and depth > 0):

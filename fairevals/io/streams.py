@@ -164,7 +164,7 @@ def reading(name: str, broken: str = "cannot be read", limit: int = 60) -> Itera
 
 def checked_path(what: Any) -> str | os.PathLike[str]:
     """The same, if it is a path."""
-    if not isinstance(what, (str, os.PathLike)):
+    if not isinstance(what, (str, os.PathLike)) or "\0" in os.fspath(what):
         raise UsageError(f"{escape(repr(what))} is no path; expected the path of a file")
     return what
 

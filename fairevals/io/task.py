@@ -4,7 +4,7 @@ import os
 import re
 import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields, is_dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
@@ -19,7 +19,7 @@ MAX_KEY_PARTS = 100
 
 
 @dataclass(frozen=True)
-class Task:
+class Task:  # noqa: PLW1641 # it has no hash, because it holds dicts
     """Everything that scoring needs to know besides the runs: what a task file says, or the same from Python.
 
     Values are given as in a task file. Paths are relative to the working directory. `qrels` and `measures` take one
@@ -83,7 +83,8 @@ class Task:
         checker = Checker()
         if isinstance(self.runs, (str, os.PathLike)):
             object.__setattr__(self, "runs_table", Path(self.runs))
-        checks = {**checker.checks(), "labels": labels}
+        files = dict.fromkeys(("path", "runs_table"), checker.optional_path)
+        checks = {**checker.checks(), "labels": labels, **files}
         values = checker.section({name: getattr(self, name) for name in checks}, (), checks)
         values["labels"] |= {measure: label for measure, label in values["measures"] if label}
         values["measures"] = tuple(measure for measure, _ in values["measures"])
@@ -92,6 +93,10 @@ class Task:
             raise checker.wrong(("labels", measure), values["labels"][measure], expected)
         for name, value in values.items():
             object.__setattr__(self, name, value)
+
+    def __eq__(self, other: object) -> bool:
+        """Whether both say the same, with the same files, however their paths are written."""
+        return _comparable(self) == _comparable(other) if isinstance(other, Task) else NotImplemented
 
     @classmethod
     def from_file(cls, path: str | os.PathLike[str]) -> Self:
@@ -124,6 +129,19 @@ class Task:
             *(spec.target for spec in specs),
         ]
         return (*(path for path in named if isinstance(path, Path)), *(Path(row.file) for row in self.runs))
+
+
+def _comparable(value: Any) -> Any:
+    """A task or a value in it, to be compared with ==: its paths are absolute."""
+    if isinstance(value, Path):
+        return Path(os.path.realpath(value))
+    if isinstance(value, RunInfo):
+        return replace(value, file=os.path.realpath(value.file))
+    if is_dataclass(value):
+        return [_comparable(getattr(value, f.name)) for f in fields(value) if f.compare]
+    if isinstance(value, Mapping):
+        return {key: _comparable(item) for key, item in value.items()}
+    return tuple(map(_comparable, value)) if isinstance(value, tuple) else value
 
 
 def run_info(task: Task, path: str | os.PathLike[str]) -> RunInfo | None:

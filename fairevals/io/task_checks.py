@@ -50,7 +50,7 @@ def _number(low: float, *, whole: bool = False) -> Check:
 
 
 def _choice(choices: tuple[str, ...]) -> Check:
-    return _check(f"one of {', '.join(choices)}", lambda value: value in choices)
+    return _check(f"one of {', '.join(choices)}", lambda value: isinstance(value, str) and value in choices)
 
 
 _text = _check("a text", lambda value: isinstance(value, str))
@@ -140,9 +140,12 @@ class Checker:
             raise self.wrong(at, parent, f"a table, [{'.'.join(at)}]")
         values = {}
         for key, value in parent.items():
+            if not isinstance(key, str):
+                where = ".".join(map(escape, at)) or "Task"
+                raise self.error((*at, str(key)), f"the key {escape(repr(key))} of {where}", "a text")
             if key not in checks:
-                found = f"the unknown key {escape(str(key))!r}"
-                raise self.error((*at, str(key)), found, f"one of {', '.join(checks)}")
+                found = f"the unknown key {escape(key)!r}"
+                raise self.error((*at, key), found, f"one of {', '.join(checks)}")
             try:
                 values[key] = checks[key](value)
             except FairevalsError:
@@ -179,6 +182,9 @@ class Checker:
         plain = Path(os.path.normpath(path))
         # Behind a link to a folder, `..` is not the folder of the link.
         return plain if os.path.realpath(plain) == os.path.realpath(path) else path
+
+    def optional_path(self, value: Any) -> Path | None:
+        return None if value is None else self.path(value)
 
     def paths(self, value: Any) -> tuple[Path, ...]:
         return tuple(map(self.path, value)) if isinstance(value, (list, tuple)) else (self.path(value),)
