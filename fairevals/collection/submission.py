@@ -12,6 +12,7 @@ from fairevals.io.archives import files_in, is_submission
 from fairevals.io.check import Rules, check_lists, check_run
 from fairevals.io.dataset import is_dataset
 from fairevals.io.lines import Problem
+from fairevals.io.metadata import check_metadata
 from fairevals.io.runs import RunOptions, is_table
 from fairevals.io.streams import Source
 
@@ -50,6 +51,7 @@ def check_submission(
         source = path if is_dataset(path) else Source.of(path)
         if isinstance(source, Source) and not is_table(source):
             yield from check_run(source, rules)
+            yield from check_metadata(source)
         else:
             ranked = Run.open(source, RunOptions(rules.order, rules.samples))
             counts = (ranked.offsets[1:] - ranked.offsets[:-1]).tolist()
