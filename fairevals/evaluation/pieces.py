@@ -2,6 +2,7 @@
 
 import math
 import os
+import re
 from abc import abstractmethod
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
@@ -143,12 +144,16 @@ def name_runs(scored: Sequence[tuple[str, str]]) -> list[str]:
     ['bm25 (x.run)', 'bm25 (y.run)', 'dense']
     >>> name_runs([("t", "teams/a/x.run"), ("t", "teams/b/x.run")])
     ['t (a/x.run)', 't (b/x.run)']
+    >>> name_runs([("t", "teams.zip:a/x.run"), ("t", "teams.zip:y.run")])
+    ['t (x.run)', 't (y.run)']
     """
     names, ambiguous = [tag for tag, _ in scored], list(range(len(scored)))
-    paths = [file.split("/") for _, file in scored]
-    for length in range(max(map(len, paths), default=0) + 1):
+    # The ends of each path, the shortest first; a colon is between an archive and its file.
+    ends = [[*(f[m.end() :] for m in re.finditer("[/:]", f)), f] for _, f in scored]
+    ends = [sorted({*filter(None, some)}, key=len) or [""] for some in ends]
+    for length in range(max(map(len, ends), default=0) + 1):
         for i in ambiguous if length else ():
-            names[i] = f"{scored[i][0]} ({'/'.join(paths[i][-length:])})"
+            names[i] = f"{scored[i][0]} ({ends[i][:length][-1]})"
         counts = Counter(names)
         ambiguous = [i for i in ambiguous if counts[names[i]] > 1]
     for number, i in enumerate(ambiguous, 1):

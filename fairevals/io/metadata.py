@@ -37,7 +37,7 @@ def read_metadata(source: Source) -> Metadata | None:
         head += piece
         if len(head) > MAX_METADATA:
             break
-    start, lines = 0, []
+    start, lines = 0, list[bytes]()
     for number, line in enumerate(head[:MAX_METADATA].removeprefix(BOM).split(b"\n"), 1):
         comment = line.strip().removeprefix(b"#")
         if line.strip() and not line.lstrip().startswith(b"#"):
