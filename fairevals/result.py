@@ -17,6 +17,7 @@ from fairevals.collection.collection import Collection, load_collection
 from fairevals.collection.inputs import Named, list_runs
 from fairevals.collection.topics import topic_groups
 from fairevals.errors import RemarkWarning, UsageError, check_known, escape
+from fairevals.evaluation.anonymous import anonymised, write_key
 from fairevals.evaluation.exposures import (
     DocumentRow,
     ExposureQuery,
@@ -326,9 +327,14 @@ def scored(
     jobs: int = 1,
     executor: Executor | None = None,
     progress: Callable[[int, int], None] | None = None,
+    anonymous: str | os.PathLike[str] | None = None,
 ) -> Result:
-    """Score runs as planned."""
+    """Score runs as planned; `anonymous` is the file for the key of anonymous names."""
+    if anonymous is not None:
+        runs = anonymised(runs, plan.policy.seed)
     scores = score(runs, collection, plan, jobs=jobs, executor=executor, progress=progress)
+    if anonymous is not None:
+        write_key(anonymous, scores, runs, collection.task)
     return Result(scores, collection, plan, tuple(runs))
 
 
@@ -357,6 +363,7 @@ def evaluate(
     seed: Seed | Literal["task"] = "task",
     temperature: float | None = None,
     components: bool = False,
+    anonymous: str | os.PathLike[str] | None = None,
     jobs: int = 1,
 ) -> Result:
     """Score runs.
@@ -369,7 +376,8 @@ def evaluate(
     exact are means over `samples` rankings) or "samples". `seed` is a whole number, a numpy Generator, or None for
     fresh random numbers; by default it is the task's, or 0. `result.plan.policy.seed` is the number that was used.
     With `components` the parts of composed measures (GFR, M1) and the share of attention on unjudged documents are
-    scored, too. `jobs` is the number of processes.
+    scored, too. With `anonymous` the runs are called "Run 01" and so on, in an order that the seed decides, and which
+    is which is written to that file (csv). `jobs` is the number of processes.
 
     Values are means over the topics on which a measure is defined. An undefined value is NaN, and counted. Where
     rankings are sampled (`policy="pl"`), a standard error goes with each value. Remarks, such as missing topics or
@@ -388,7 +396,7 @@ def evaluate(
     plan = Plan.of(collection, measures, spec)
     if components:
         plan = with_components(plan, collection, unjudged=True)
-    result = scored(list_runs(runs), collection, plan, jobs=jobs)
+    result = scored(list_runs(runs), collection, plan, jobs=jobs, anonymous=anonymous)
     result = replace(result, qrels=qrels, given=measures is not None)
     for remark in result.remarks:
         warnings.warn(RemarkWarning(remark), stacklevel=2)

@@ -327,7 +327,7 @@ def test_pages_are_found_only_in_their_folder(tmp_path):
     assert files.find("a.b").kind == "html"
     for doc in ("../secret", "/etc/hostname", "link", "..", "x\0y", "y" * 5000, str(tmp_path / "secret")):
         assert files.find(doc).kind == "missing", doc
-    content, headers = serve_page(files.find("note"))  # no PDF: as text
+    _, headers = serve_page(files.find("note"))  # no PDF: as text
     assert headers["Content-Type"].startswith("text/plain") and headers["Content-Security-Policy"].startswith(
         "sandbox"
     )

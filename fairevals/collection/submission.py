@@ -14,6 +14,7 @@ from fairevals.io.archives import files_in, is_submission
 from fairevals.io.check import Rules, check_lists, check_run
 from fairevals.io.dataset import is_dataset
 from fairevals.io.lines import Problem
+from fairevals.io.metadata import check_metadata
 from fairevals.io.runs import RunOptions, is_table
 from fairevals.io.streams import Source
 
@@ -55,6 +56,7 @@ def check_submission(
             yield from check_run(source, rules)
             with suppress(FairevalsError):  # reported above
                 ranked = Run.open(source, options)
+            yield from check_metadata(source)
         else:
             ranked = Run.open(source, options)
             counts = (ranked.offsets[1:] - ranked.offsets[:-1]).tolist()

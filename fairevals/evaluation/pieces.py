@@ -2,8 +2,9 @@
 
 import math
 import os
+import re
 from abc import abstractmethod
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from concurrent.futures import Executor, Future
 from contextlib import contextmanager
@@ -15,7 +16,7 @@ import numpy as np
 
 from fairevals.collection.collection import Collection, Slice
 from fairevals.collection.groups import Attribute
-from fairevals.collection.inputs import Named
+from fairevals.collection.inputs import Anonymous, Named
 from fairevals.collection.intersections import Intersection
 from fairevals.collection.run import Run
 from fairevals.collection.spelling import Variants, document_variants, topic_variants
@@ -145,17 +146,24 @@ def _unmapped_remarks(attributes: Mapping[str, Attribute | Intersection]) -> Ite
 
 
 def name_runs(scored: Sequence[tuple[str, str]]) -> list[str]:
-    """Names for (tag, file) pairs: the tag, told apart by file name, or by the whole path, where tags collide.
+    """Names for (tag, file) pairs: the tag and, where tags collide, as much of the path's end as tells them apart.
 
     >>> name_runs([("bm25", "a/x.run"), ("bm25", "a/y.run"), ("dense", "a/z.run")])
     ['bm25 (x.run)', 'bm25 (y.run)', 'dense']
+    >>> name_runs([("t", "teams/a/x.run"), ("t", "teams/b/x.run")])
+    ['t (a/x.run)', 't (b/x.run)']
+    >>> name_runs([("t", "teams.zip:a/x.run"), ("t", "teams.zip:y.run")])
+    ['t (x.run)', 't (y.run)']
     """
-    forms = [(tag, f"{tag} ({os.path.basename(file)})", f"{tag} ({file})") for tag, file in scored]  # noqa: PTH119
-    names, ambiguous = [""] * len(scored), list(range(len(scored)))
-    for form in range(3):
-        for i in ambiguous:
-            names[i] = forms[i][form]
-        ambiguous = [i for i in ambiguous if names.count(names[i]) > 1]
+    names, ambiguous = [tag for tag, _ in scored], list(range(len(scored)))
+    # The ends of each path, the shortest first; a colon is between an archive and its file.
+    ends = [[*(f[m.end() :] for m in re.finditer("[/:]", f)), f] for _, f in scored]
+    ends = [sorted({*filter(None, some)}, key=len) or [""] for some in ends]
+    for length in range(max(map(len, ends), default=0) + 1):
+        for i in ambiguous if length else ():
+            names[i] = f"{scored[i][0]} ({ends[i][:length][-1]})"
+        counts = Counter(names)
+        ambiguous = [i for i in ambiguous if counts[names[i]] > 1]
     for number, i in enumerate(ambiguous, 1):
         names[i] += f" #{number}"
     return names
@@ -335,16 +343,20 @@ def score(
     if not runs:
         raise UsageError("there is no run to score")
     # A name given in Python to a file or a `Run` is shown; random numbers are still drawn by the tag.
-    given = [run.name if isinstance(run, Named) and _is_whole(run.run) else "" for run in runs]
+    hidden = any(isinstance(run, Anonymous) for run in runs)
+    given = [
+        run.name if isinstance(run, Anonymous) or (isinstance(run, Named) and _is_whole(run.run)) else ""
+        for run in runs
+    ]
     runs = [
         run.run if name and isinstance(run, Named) else run for name, run in zip(given, runs, strict=True)
     ]
     # The attention that unjudged documents get is computed beside the measures, for a remark.
     shown = plan.measures
-    hidden = unjudged_shares(part for m in shown for part in parts_of(m))
-    if not hidden and plan.policy.kind != "pl":  # there, exposure alone would cost as much as the measures
-        hidden = (Unjudged(cutoff=plan.requirements.depth),)
-    plan = replace(plan, measures=(*shown, *(m for m in hidden if m not in shown)))
+    unjudged = unjudged_shares(part for m in shown for part in parts_of(m))
+    if not unjudged and plan.policy.kind != "pl":  # there, exposure alone would cost as much as the measures
+        unjudged = (Unjudged(cutoff=plan.requirements.depth),)
+    plan = replace(plan, measures=(*shown, *(m for m in unjudged if m not in shown)))
     collection = collection.with_attributes(plan.requirements.attributes)
     qrels, far = collection.qrels, isinstance(executor, SharingExecutor)
     if isinstance(executor, SharingExecutor):
@@ -391,15 +403,16 @@ def score(
                     pieces.append(Piece(run, sources[run]))
                 else:
                     pieces += one.missing(run, collection.task.order)
-    named, statuses = [], []
+    named, originals, infos = [], [], []
     remarks = list(_unmapped_remarks(collection.attributes))
     for run, one in enumerate(gathered):
         tag, source = one.pieces[0].tag, one.pieces[0].source
         file = os.fspath(runs[run]) if _is_path(runs[run]) else source
         info = run_info(collection.task, file) or RunInfo(file)
         named.append((given[run] or info.name or tag, source if file == "-" else file))
+        originals.append(info.name or tag)
         tag = given[run] or tag
-        statuses.append(info.status)
+        infos.append(info)
         remarks += _notes(tag, one.topics.keys(), collection)
         remarks += policy_remarks(tag, plan.policy, [piece.diagnosed for piece in one.pieces])
         if one.documents.any() and not any(piece.judged for piece in one.pieces):
@@ -421,7 +434,7 @@ def score(
         for one in gathered
     )
     scores = Scores(tuple(name_runs(named)), plan.measures, qrels.topics, values, se, across=across)
-    remarks += _unjudged_remarks(scores, hidden, collection.task.candidates)
+    remarks += _unjudged_remarks(scores, unjudged, collection.task.candidates)
     valued = np.where(scores.defined & np.isnan(values), 0.0, values)[:, : len(shown)]
     scores = replace(
         scores,
@@ -429,7 +442,9 @@ def score(
         values=values[:, : len(shown)],
         se=se[:, : len(shown)],
         comparable=_comparable(collection, replace(plan, measures=shown), valued, documents),
-        statuses=tuple(statuses) if collection.task.runs else (),
+        statuses=tuple(info.status for info in infos) if collection.task.runs else (),
+        teams=tuple(info.team for info in infos) if not hidden and any(info.team for info in infos) else (),
+        originals=tuple(originals) if hidden else (),
     )
     return replace(scores, notes=(*remarks, *_incomplete_remarks(scores)))
 

@@ -56,6 +56,10 @@ class Scores:
     """Remarks on the runs: skipped topics, missing topics, incomplete runs and so on."""
     statuses: tuple[str, ...] = ()
     """The status of each run (see `io.specs.STATUSES`); empty where no runs table gives any: all are official."""
+    teams: tuple[str, ...] = ()
+    """The team of each run, "" where it is not known; empty where no runs table gives any."""
+    originals: tuple[str, ...] = ()
+    """The names that anonymous runs have; empty where runs are shown by their names."""
     comparable: Bools | None = None
     """(runs, measures, topics): whether a run without a value there is incomplete; None: where any run has a value."""
     across: tuple[Mapping[str, ExposedTopics], ...] = ()

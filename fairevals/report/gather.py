@@ -9,13 +9,14 @@ from typing import Any
 
 import numpy as np
 
+from fairevals.collection.inputs import Named
 from fairevals.errors import escape, pluralize
 from fairevals.evaluation import Collection, Plan, load, score
 from fairevals.evaluation.scores import Scores
 from fairevals.io.streams import reads_once
 from fairevals.report.board import BOTH, FAIRNESS, USEFULNESS, Board, board, role, with_both_sides
 from fairevals.report.groups import Distribution, Merits, condensed, run_details
-from fairevals.report.sources import FileInfo, files_of, versions
+from fairevals.report.sources import FileInfo, files_of, metadata_of, versions
 from fairevals.report.style import labels
 from fairevals.report.training import TrainingSummary, read_summaries
 from fairevals.statistics.compare import Comparisons, compare, remarks
@@ -50,6 +51,8 @@ class Report:
     """The fairness measures of the trade-off."""
     trained: TrainingSummary | None
     files: tuple[FileInfo, ...]
+    metadata: tuple[str, ...]
+    """What each run says about itself, "" for nothing."""
     versions: dict[str, str]
     panels: tuple[int, ...]
     """The runs whose distributions and exposures are drawn."""
@@ -153,9 +156,16 @@ def gather(
     task, seed = collection.task, plan.policy.seed
     judged = qrels if qrels is not None else task.qrels
     files = files_of(task, judged, tuple(collection.attributes), runs, trained)
+    metadata = tuple(metadata_of(run) for run in runs)
     # The figures read every run again: a pipe is kept in memory.
     whole = Plan.reading(plan.policy)
-    runs = [load(run, collection, whole) if isinstance(run, str) and reads_once(run) else run for run in runs]
+
+    def kept(run: Any) -> Any:
+        if isinstance(run, Named):
+            return replace(run, run=kept(run.run))
+        return load(run, collection, whole) if isinstance(run, str) and reads_once(run) else run
+
+    runs = [kept(run) for run in runs]
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         scores = score(runs, collection, plan, jobs=jobs, progress=progress)
@@ -200,6 +210,7 @@ def gather(
         up=tuple(up),
         trained=summary,
         files=files,
+        metadata=metadata,
         versions=versions(),
         panels=panels,
         distributions=tuple(
