@@ -61,10 +61,8 @@ def check_submission(
             ranked = Run.open(source, options)
             counts = (ranked.offsets[1:] - ranked.offsets[:-1]).tolist()
             yield from check_lists(ranked.source, [topic for topic, _ in ranked.lists], counts, rules)
-        if ranked is None:
-            return
-        for remark in variant_remarks(ranked, collection.qrels):
-            yield Problem(Place(ranked.source), "spelling", remark, "the same characters", warning=True)
+        for remark in variant_remarks(ranked, collection.qrels) if ranked is not None else ():
+            yield Problem(Place(os.fspath(path)), "spelling", remark, "the same characters", warning=True)
     except FairevalsError as error:  # the file cannot be opened, is cut short, or is beyond the limits
         place = error.place if isinstance(error, InputError) else Place(os.fspath(path))
         yield Problem(place, "unreadable", str(error))
