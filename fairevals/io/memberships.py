@@ -85,6 +85,10 @@ class MembershipColumns:
     def dense(self, rows: Ints) -> Floats:
         """The memberships (n, groups) of n rows; zeros for a row of −1."""
         weights = np.zeros((rows.size, self.groups))
+        if self.shares.size == self.topic_of.size:  # every row has one share
+            found = np.flatnonzero(rows >= 0)
+            weights[found, self.group_of[rows[found]]] = self.shares[rows[found]]
+            return weights
         counts = np.where(rows >= 0, np.diff(self._starts, append=0)[rows], 0)
         ends = np.cumsum(counts)
         at = np.arange(ends[-1] if rows.size else 0) + np.repeat(self._starts[rows] - (ends - counts), counts)

@@ -119,7 +119,8 @@ class Task:
             self.runs_table,
             *(groups.get("file") for groups in self.topic_groups.values()),
             *(spec.memberships for spec in specs),
-            *(path for spec in (*specs, *self.intersections.values()) for path in target_files(spec.target)),
+            *(path for spec in specs for path in target_files(spec.target)),
+            *(path for spec in self.intersections.values() for path in target_files(spec.target)),
         ]
         return (*(path for path in named if isinstance(path, Path)), *(Path(row.file) for row in self.runs))
 

@@ -253,8 +253,9 @@ class Checker:
 
     def intersection(self, name: str, given: Any) -> IntersectionSpec:
         at = ("intersections", name)
-        spec = given
-        if not isinstance(given, IntersectionSpec):
+        if isinstance(given, IntersectionSpec):
+            spec = given
+        else:
             target = partial(self.target, at, INTERSECTION_TARGETS)
             values = {"of": (), **self.section(given, at, {"of": _texts, "target": target})}
             spec = IntersectionSpec(name, place=self.place_of(at), **values)

@@ -42,6 +42,6 @@ def group_means(values: Floats, *factors: Floats, counted: Bools | None = None) 
     >>> group_means(np.array([1.0, 0.5, 0.2]), np.array([[1.0, 0.0], [0.5, 0.5], [0.0, 0.0]]))
     array([0.83333333, 0.5       ])
     """
-    ones = np.ones(values.shape) if counted is None else counted * 1.0
+    ones: Floats = np.ones(values.shape) if counted is None else counted.astype(np.float64)
     sizes = group_sums(ones, *factors)
     return divide(group_sums(values * ones, *factors), sizes, sizes > 0)

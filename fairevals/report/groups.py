@@ -155,7 +155,7 @@ def run_details(
         order = opened.policy.rankings(block, depth if attributes else 0)
         for attribute in attributes:
             view = block.attributes[attribute]
-            for t in np.flatnonzero(view.applies & ~np.isnan(view.target).any(axis=1)):
+            for t in np.flatnonzero(view.applies & ~np.isnan(view.target).any(axis=1)).tolist():
                 along = _shares_along_ranks(view, t, order[t], depth)
                 if along is not None:
                     topics, achieved, target = sums[attribute]
@@ -198,7 +198,8 @@ def _shares_along_ranks(view: GroupView, topic: int, order: Ints, depth: int) ->
 
 def _ranked_rows(topic: int, order: Ints, membership: Floats) -> Floats:
     """The memberships of a topic's documents in the given order, 0 for −1."""
-    return membership[topic, np.maximum(order, 0)] * (order >= 0)[..., None]
+    rows: Floats = membership[topic, np.maximum(order, 0)] * (order >= 0)[..., None]
+    return rows
 
 
 def _by_merit(run: str, merits: Floats, exposures: Floats, targets: Floats) -> Merits:
