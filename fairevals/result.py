@@ -9,14 +9,14 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
 from fairevals.collection.collection import Collection, load_collection
-from fairevals.collection.inputs import Named, is_frame, list_runs
+from fairevals.collection.inputs import Named, list_runs
 from fairevals.collection.topics import topic_groups
-from fairevals.errors import RemarkWarning, UsageError, escape, unknown
+from fairevals.errors import RemarkWarning, UsageError, check_known, escape
 from fairevals.evaluation.exposures import (
     DocumentRow,
     ExposureQuery,
@@ -26,12 +26,14 @@ from fairevals.evaluation.exposures import (
 )
 from fairevals.evaluation.leaderboard import json_table, leaderboard, long_table, topic_table
 from fairevals.evaluation.pieces import score
-from fairevals.evaluation.plan import Plan
+from fairevals.evaluation.plan import Plan, with_components
 from fairevals.evaluation.scores import Scores
-from fairevals.io.out import Table, render
+from fairevals.io.out import STYLES, Table, check_places, render
 from fairevals.io.specs import PolicySpec
+from fairevals.io.streams import checked_path
 from fairevals.io.task import Task
 from fairevals.measures import Measure
+from fairevals.policy.sampling import Seed, whole_seed
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -174,6 +176,8 @@ class Result:
 
     def table(self, style: str = "table", *, per_topic: bool = False, places: int | None = None) -> Table:
         """The table that a format shows: leaderboard or topics for people, long rows for programs."""
+        check_known("format", style, STYLES)
+        check_places(places)
         if style in ("table", "latex", "html"):
             make = topic_table if per_topic else leaderboard
             return make(self.scores, 4 if places is None else places)
@@ -248,20 +252,16 @@ class Result:
         from fairevals.report.gather import gather
         from fairevals.report.write import REPORT, write_report
 
-        if not isinstance(folder, (str, os.PathLike)):
-            raise UsageError(f"cannot take {escape(repr(folder))} as a folder; expected its path")
-        references = [references] if isinstance(references, (str, int)) else references
-        trained = [trained] if isinstance(trained, (str, os.PathLike)) else trained
-        REPORT.check(Path(folder), force=force)  # before the work
+        REPORT.check(Path(checked_path(folder)), force=force)  # before the work
         gathered = gather(
             self.sources,
             self.collection,
             self.plan,
             baseline=None if baseline is None else self._place(baseline),
-            references=[self._place(run) for run in references],
+            references=[self._place(run) for run in _several("references", references)],
             test=test,
             correction=correct,
-            trained=[Path(one) for one in trained],
+            trained=[Path(checked_path(one)) for one in _several("trained", trained)],
             given=self.given,
             qrels=self.qrels,
         )
@@ -282,10 +282,17 @@ def scored(
     return Result(scores, collection, plan, tuple(runs))
 
 
-def policy_of(collection: Collection, policy: str | PolicySpec | None, **given: Any) -> PolicySpec:
+def policy_of(
+    collection: Collection,
+    policy: str | PolicySpec | None,
+    samples: int | None,
+    seed: Seed | Literal["task"],
+    temperature: float | None,
+) -> PolicySpec:
     """The policy that was given, or the task's, with the settings that were given."""
     spec = policy if isinstance(policy, PolicySpec) else collection.task.policy.updated(kind=policy)
-    return spec.updated(**given)
+    number = None if isinstance(seed, str) and seed == "task" else whole_seed(seed)
+    return spec.updated(samples=samples, seed=number, temperature=temperature)
 
 
 def evaluate(
@@ -297,8 +304,9 @@ def evaluate(
     groups: Mapping[str, Any] | None = None,
     policy: str | PolicySpec | None = None,
     samples: int | None = None,
-    seed: int | None = None,
+    seed: Seed | Literal["task"] = "task",
     temperature: float | None = None,
+    components: bool = False,
     jobs: int = 1,
 ) -> Result:
     """Score runs.
@@ -308,7 +316,10 @@ def evaluate(
     Both may be objects of ranx or ir_datasets. `measures` is a measure, such as `nDCG@10` or "nDCG@10", or a list of
     them. `groups` is {attribute: …}, see `fairevals.Attribute`. A `task` gives defaults for all but the runs.
     `policy` is "ranking", "pl" (scores divided by `temperature` are log-weights of Plackett-Luce; values that are not
-    exact are means over `samples` rankings drawn with the `seed`) or "samples". `jobs` is the number of processes.
+    exact are means over `samples` rankings) or "samples". `seed` is a whole number, a numpy Generator, or None for
+    fresh random numbers; by default it is the task's, or 0. `result.plan.policy.seed` is the number that was used.
+    With `components` the parts of composed measures (GFR, M1) and the share of attention on unjudged documents are
+    scored, too. `jobs` is the number of processes.
 
     Values are means over the topics on which a measure is defined. An undefined value is NaN, and counted. Where
     rankings are sampled (`policy="pl"`), a standard error goes with each value. Remarks, such as missing topics or
@@ -323,12 +334,11 @@ def evaluate(
     if not isinstance(jobs, (int, np.integer)) or isinstance(jobs, bool) or jobs < 1:
         raise UsageError(f"jobs is {escape(repr(jobs))}; expected a whole number of at least 1")
     collection = load_collection(task, qrels, groups)
-    spec = policy_of(collection, policy, samples=samples, seed=seed, temperature=temperature)
-    listed = list_runs(runs)
-    for run in listed:
-        if isinstance(run, Named) and is_frame(run.run) and run.run.empty:
-            raise UsageError(f"the run {escape(run.name)!r} has no documents")
-    result = scored(listed, collection, Plan.of(collection, measures, spec), jobs=jobs)
+    spec = policy_of(collection, policy, samples, seed, temperature)
+    plan = Plan.of(collection, measures, spec)
+    if components:
+        plan = with_components(plan, collection, unjudged=True)
+    result = scored(list_runs(runs), collection, plan, jobs=jobs)
     result = replace(result, qrels=qrels, given=measures is not None)
     for remark in result.remarks:
         warnings.warn(RemarkWarning(remark), stacklevel=2)
@@ -376,6 +386,16 @@ def _checked(result: Any) -> Result:
     return result
 
 
+def _several(name: str, given: Any) -> list[Any]:
+    """One or several names or paths, as a list."""
+    if isinstance(given, (str, int, os.PathLike)):
+        return [given]
+    try:
+        return list(given)
+    except TypeError:
+        raise UsageError(f"{name}={escape(repr(given))}; expected a name or a list of names") from None
+
+
 def exposure(
     run: Any,
     qrels: Any = None,
@@ -390,7 +410,7 @@ def exposure(
     policy: str | PolicySpec | None = None,
     method: str = "exact",
     samples: int | None = None,
-    seed: int | None = None,
+    seed: Seed | Literal["task"] = "task",
     temperature: float | None = None,
 ) -> pd.DataFrame:
     """The expected exposure of every document or group under a run, beside merit and target.
@@ -409,17 +429,18 @@ def exposure(
     """
     import pandas as pd
 
-    if by not in ("doc", "group"):
-        raise unknown("unit of exposure", by, ("doc", "group"))
+    check_known("unit of exposure", by, ("doc", "group"))
     listed = list_runs(run)
     if len(listed) != 1:
         raise UsageError(f"there are {len(listed)} runs; expected one")
     collection = load_collection(task, qrels, groups)
-    spec = policy_of(collection, policy, samples=samples, seed=seed, temperature=temperature)
+    spec = policy_of(collection, policy, samples, seed, temperature)
     query = ExposureQuery(spec, attention, cutoff, method, merit)
-    names = (attributes,) if isinstance(attributes, str) else tuple(attributes)
+    names = _several("attributes", attributes)
+    for name in names:
+        check_known("attribute", name, collection.attribute_names)
     rows: Iterator[DocumentRow] | Iterator[GroupRow] = document_exposures(listed[0], collection, query)
     if by == "group":
-        rows = group_exposures(listed[0], collection, query, names)
+        rows = group_exposures(listed[0], collection, query, tuple(names))
     kind = DocumentRow if by == "doc" else GroupRow
     return pd.DataFrame(map(asdict, rows), columns=[f.name for f in fields(kind)])

@@ -17,7 +17,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from fairevals.collection.groups import Attribute, load_attribute
-from fairevals.collection.inputs import Named, load_qrels
+from fairevals.collection.inputs import Named, load_qrels, load_run
 from fairevals.collection.qrels import Qrels
 from fairevals.errors import InputError, InputWarning, Place, UsageError
 from fairevals.evaluation import Plan, load_collection, score
@@ -277,7 +277,7 @@ WIDE_ERRORS = [
     (
         "doc,low,mid\na,1,0\n",
         1,
-        "no column for the group 'high'; expected columns doc, perhaps topic, and one for",
+        "no column for the group 'high'; expected columns doc, perhaps topic, and one",
     ),
     ("doc,low,mid,high,huge\na,1,0,0,0\n", 1, "columns doc, low, mid, high, huge; expected columns doc,"),
     ("topic,low,mid,high\nT,1,0,0\n", 1, "columns topic, low, mid, high; expected columns doc,"),
@@ -489,6 +489,7 @@ def test_the_sample_task_loads_in_all_its_formats():
 
 
 @settings(max_examples=60, deadline=None)
+@pytest.mark.filterwarnings("ignore:.*do not sum to 1:fairevals.FairevalsWarning")
 @given(
     rows=ROWS,
     judged=st.lists(
@@ -554,6 +555,7 @@ def test_a_table_of_a_hundred_thousand_groups_takes_little_memory(tmp_path):
 # From Python
 
 
+@pytest.mark.filterwarnings("ignore:.*do not sum to 1:fairevals.FairevalsWarning")
 def test_attribute_of_dicts_frames_and_files(long_file):
     by_dict = Attribute.of("LEVEL", {"a": "low", "b": "mid", "c": {"mid": 1, "high": 3}}, groups=GROUPS)
     by_frame = Attribute.of("LEVEL", pd.read_csv(long_file), groups=GROUPS)
@@ -579,7 +581,7 @@ def test_attribute_of_takes_targets_in_all_forms(tmp_path):
 
 
 def test_numbers_as_names_are_names():
-    frame = pd.DataFrame({"topic": [7], "doc": [12], "group": [1], "weight": [np.float32(2)]})
+    frame = pd.DataFrame({"topic": [7], "doc": [12], "group": [1], "weight": [np.float32(1)]})
     assert as_dict(Attribute.of("X", frame).columns) == {("7", "12"): [1]}
 
 
@@ -623,6 +625,26 @@ def test_a_target_whose_sum_overflows(target):
     qrels = load_qrels({"q": {"a": 1}})
     with pytest.raises(InputError, match=r"A: a target that sums to inf; expected 1"):
         Attribute.of("A", {"a": "x", "b": "y"}, target=target).bound(qrels)
+
+
+@pytest.mark.parametrize("target", ["uniform", "relevant"])
+def test_more_documents_in_groups_of_one_topic_than_fit(monkeypatch, target):
+    """An error before the array is made; topics that together have as many are computed one after the other."""
+    qrels = {"q": {"d0": 1}, "p": {f"d{n}": 1 for n in range(6)}, "r": {"d0": 1, "d1": 0}}
+    groups = Attribute.of("A", {f"d{n}": f"g{n}" for n in range(10)}, target=target)
+    run = load_run({topic: {f"d{n}": 1.0 - n for n in range(6)} for topic in qrels})
+
+    def values() -> np.ndarray:
+        collection = load_collection(None, qrels, {"A": groups})
+        return score([run], collection, Plan.of(collection, ["AWRF(attr='A')", "D_group(attr='A')"])).values
+
+    expected = values()
+    monkeypatch.setenv("FAIREVALS_MAX_CELLS", "60")
+    np.testing.assert_array_equal(values(), expected)
+    monkeypatch.setenv("FAIREVALS_MAX_CELLS", "59")
+    message = r"A: 6 documents of topic 'p' in 10 groups of A; raise FAIREVALS_MAX_CELLS to allow it"
+    with pytest.raises(InputError, match=message):
+        values()
 
 
 def test_weights_whose_sum_overflows(tmp_path):

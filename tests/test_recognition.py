@@ -170,7 +170,7 @@ OTHERS = {
 def test_what_a_file_is_instead(tmp_path, data, kind):
     path = put(tmp_path, data)
     with pytest.raises(InputError, match=rf"x: this is {kind}.*; expected a TREC run"):
-        read_run(path)
+        read_run_columns(Source.of(path))  # `read_run` would open the archive
     with pytest.raises(InputError, match=rf"x: this is {kind}.*; expected qrels"):
         read_qrels(path)
     with pytest.raises(InputError, match=rf"x: this is {kind}.*; expected memberships"):
@@ -209,7 +209,7 @@ def test_an_error_far_down_in_a_run_with_brackets_names_the_line(tmp_path):
 
 
 def test_validate_reports_one_error_for_a_zip(tmp_path, capsys):
-    run, qrels = put(tmp_path, zipped(), "r.zip"), put(tmp_path, QRELS, "q.qrels")
+    run, qrels = put(tmp_path, gzip.compress(zipped()), "r.zip.gz"), put(tmp_path, QRELS, "q.qrels")
     assert main(["validate", "--qrels", str(qrels), str(run), "--format", "csv"]) == 1
     out = capsys.readouterr()
     assert out.out.count("\n") == 2

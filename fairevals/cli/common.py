@@ -50,12 +50,19 @@ def add_collection(parser: Any) -> None:
     parser.add_argument("--qrels", action="append", metavar="Q", help=text)
 
 
+def add_topics(parser: Any) -> None:
+    """--topics."""
+    text = "list of the topics, one id per line or a table with a column topic; overrides the task's"
+    parser.add_argument("--topics", metavar="FILE", help=text)
+
+
 RUN = "a run file, compressed or not, - for standard input; or a folder of parquet files"
+RUNS = f"{RUN}; or a folder or a zip archive of runs"
 
 
 def add_runs(parser: Any) -> None:
     """The runs."""
-    parser.add_argument("runs", nargs="+", metavar="RUN", help=RUN)
+    parser.add_argument("runs", nargs="+", metavar="RUN", help=RUNS)
 
 
 def add_measures(parser: Any) -> None:
@@ -124,7 +131,7 @@ def add_jobs(parser: Any) -> None:
     parser.add_argument("--jobs", type=whole(1), default=1, metavar="N", help=text)
 
 
-INPUTS = ("task", "qrels", "runs", "run_file", "baseline", "trained", "data", "groups")
+INPUTS = ("task", "topics", "qrels", "runs", "run_file", "baseline", "trained", "data", "groups")
 """The arguments of all commands that name files or folders to read."""
 
 
@@ -134,6 +141,7 @@ def check_outputs(args: argparse.Namespace, named: Iterable[Path] = (), outputs:
     Inputs are what the arguments name, with all files of a folder, and the files `named` in the task. Outputs are
     -o and --figure, and the `outputs` given here.
     """
+    from fairevals.io.archives import member_of
     from fairevals.io.streams import reads_once
 
     given = (getattr(args, name, None) for name in ("output", "figure"))
@@ -145,7 +153,9 @@ def check_outputs(args: argparse.Namespace, named: Iterable[Path] = (), outputs:
         return
     values = [getattr(args, name, None) or [] for name in INPUTS]
     inputs = [path for value in values for path in ([value] if isinstance(value, str) else value)]
-    for path in (*inputs, *named):
+    for given_path in (*inputs, *named):
+        archive = member_of(given_path)
+        path = archive[0] if archive else given_path
         folder = Path(path)
         for read in folder.rglob("*") if folder.is_dir() else [path]:
             for file in files:
@@ -159,16 +169,22 @@ def check_outputs(args: argparse.Namespace, named: Iterable[Path] = (), outputs:
                     raise UsageError(f"{problem}; choose another file, or force replacing it")
 
 
-def collection_of(args: argparse.Namespace, outputs: Iterable[Path] = ()) -> Collection:
-    """The collection that --task and --qrels name, once it is clear that no output replaces an input."""
+def collection_of(
+    args: argparse.Namespace, outputs: Iterable[Path] = (), *, judged: bool = True
+) -> Collection:
+    """The collection that --task, --qrels and --topics name, once it is clear that no output replaces an input.
+
+    Without `judged`, a list of topics will do.
+    """
     from fairevals.evaluation import load_collection
     from fairevals.io.task import read_task
 
-    if not args.task and not args.qrels:
-        raise UsageError("give --task T.toml or --qrels Q")
+    topics = getattr(args, "topics", None)
+    if not args.task and not args.qrels and not topics:
+        raise UsageError("give --task T.toml or --qrels Q" + ("" if judged else ", or --topics FILE"))
     task = read_task(args.task) if args.task else None
     check_outputs(args, task.files if task else (), outputs)
-    return load_collection(task, args.qrels)
+    return load_collection(task, args.qrels, topics=topics, judged=judged)
 
 
 def policy_of(args: argparse.Namespace, collection: Collection) -> PolicySpec:

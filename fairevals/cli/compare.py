@@ -49,11 +49,12 @@ def check_tests(args: argparse.Namespace) -> None:
 def with_baseline(runs: list[str], baseline: str) -> tuple[list[str], int | str]:
     """The runs to score, and the position of the baseline among them (as given if it is a tag).
 
-    A file or a folder of parquet files that is not among the runs is added.
+    A file (perhaps of an archive) or a folder of parquet files that is not among the runs is added.
 
     >>> with_baseline(["a.run", "b.run"], "b.run"), with_baseline(["a.run"], "bm25")
     ((['a.run', 'b.run'], 1), (['a.run'], 'bm25'))
     """
+    from fairevals.io.archives import member_of
     from fairevals.io.streams import reads_once
 
     places = [number for number, file in enumerate(runs) if realpath(file) == realpath(baseline)]
@@ -61,6 +62,6 @@ def with_baseline(runs: list[str], baseline: str) -> tuple[list[str], int | str]
         return runs, places[0]
     path = Path(baseline)
     # A folder without such files may have the name of a tag by chance.
-    if reads_once(baseline) or path.is_file() or any(path.rglob("*.parquet")):
+    if reads_once(baseline) or path.is_file() or member_of(baseline) or any(path.rglob("*.parquet")):
         return [baseline, *runs], 0
     return runs, baseline

@@ -1,6 +1,7 @@
 """What runs are scored against: the task, its judgements and its attributes, loaded and indexed once."""
 
 import os
+import warnings
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Self, cast
@@ -11,9 +12,11 @@ from fairevals.collection.groups import Attribute, load_attribute
 from fairevals.collection.inputs import load_qrels
 from fairevals.collection.intersections import Intersection
 from fairevals.collection.qrels import Qrels
-from fairevals.errors import InputError, UsageError, escape, names, unknown
+from fairevals.errors import InputError, InputWarning, UsageError, check_known, escape, names, pluralize
 from fairevals.ids import Ids
+from fairevals.io.tables import text_keys
 from fairevals.io.task import Task, read_task
+from fairevals.io.topics import Topics, read_topics
 from fairevals.typing import Floats, Ints
 
 Slice = tuple[Qrels, dict[str, dict[str, Any]]]
@@ -31,6 +34,13 @@ class Collection:
     """Attributes given from Python; they override the task's."""
     attributes: Mapping[str, Attribute | Intersection] = field(default_factory=dict)
     """Those that are loaded, because a measure, or an intersection, needs them."""
+    listed: Topics | None = None
+    """The list of topics, if there is one."""
+
+    @property
+    def topics(self) -> tuple[str, ...]:
+        """The topics of the task, judged or not: those that are listed, or else those of the qrels."""
+        return self.listed.ids if self.listed is not None else self.qrels.topics
 
     @property
     def intersections(self) -> dict[str, Intersection]:
@@ -80,8 +90,7 @@ class Collection:
         return replace(self, attributes=loaded)
 
     def _load(self, name: str, loaded: Mapping[str, Any]) -> Attribute | Intersection:
-        if name not in self.attribute_names:
-            raise unknown("attribute", name, self.attribute_names)
+        check_known("attribute", name, self.attribute_names)
         if name in self.intersections:
             intersection = self.intersections[name]
             return intersection.bound(self.qrels, [loaded[part] for part in intersection.attributes])
@@ -128,24 +137,46 @@ class Collection:
 
 
 def load_collection(
-    task: Task | str | os.PathLike[str] | None, qrels: Any = None, groups: Mapping[str, Any] | None = None
+    task: Task | str | os.PathLike[str] | None,
+    qrels: Any = None,
+    groups: Mapping[str, Any] | None = None,
+    *,
+    topics: str | os.PathLike[str] | None = None,
+    judged: bool = True,
 ) -> Collection:
-    """Bring together a task (or none), qrels and groups; qrels and groups override the task's."""
+    """Bring together a task (or none), qrels, groups and a list of topics; what is given overrides the task's.
+
+    Without `judged`, the task's qrels need not exist yet if there is a list of topics.
+    """
     if task is not None and not isinstance(task, (Task, str, os.PathLike)):
         raise UsageError(
             f"cannot take {escape(repr(task))} as a task; expected a Task or the path of a task file"
         )
     task = task if isinstance(task, Task) else read_task(task) if task is not None else Task()
-    if qrels is None and not task.qrels:
-        raise UsageError("there are no qrels: give a task that names them, or qrels")
-    judged = load_qrels(qrels if qrels is not None else task.qrels)
-    if task.max_grade is not None and task.max_grade < judged.max_grade:
+    topics = topics if topics is not None else task.topics
+    listed = read_topics(topics) if topics is not None else None
+    if qrels is None:
+        qrels = task.qrels if judged or listed is None else [path for path in task.qrels if path.exists()]
+        if not qrels and (judged or listed is None):
+            raise UsageError("there are no qrels: give a task that names them, or qrels")
+    nothing = Qrels("(no qrels)", (), np.zeros(0, np.int64), Ids.of([]), np.zeros(0))
+    loaded = load_qrels(qrels) if not isinstance(qrels, (list, tuple)) or qrels else nothing
+    if task.max_grade is not None and task.max_grade < loaded.max_grade and loaded.topics:
         place = task.path or "the task"
-        higher = f"{judged.source} has a grade {judged.max_grade:g}"
+        higher = f"{loaded.source} has a grade {loaded.max_grade:g}"
         raise UsageError(f"{place}: max_grade is {task.max_grade:g}, but {higher}")
-    collection = Collection(task, judged, named_groups(groups))
+    unlisted = sorted(set(loaded.topics).difference(listed.ids)) if listed is not None else []
+    if listed is not None and unlisted:
+        lists = f"{escape(listed.source, 300)} does not list {pluralize(len(unlisted), 'judged topic')}"
+        warnings.warn(InputWarning(f"{lists}, such as {escape(unlisted[0])!r}"), stacklevel=2)
+    collection = Collection(task, loaded, named_groups(groups), listed=listed)
+    _check_intersections(collection)
+    return collection
+
+
+def _check_intersections(collection: Collection) -> None:
     for name, one in collection.intersections.items():
-        if name in task.attributes:
+        if name in collection.task.attributes:
             found = f"an intersection {escape(name)} with the name of an attribute"
             raise InputError(one.spec.place, found, "a name of its own")
         for part in one.attributes:
@@ -153,7 +184,6 @@ def load_collection(
                 found = f"an intersection {escape(name)} of the missing attribute {escape(part)!r}"
                 expected = f"one of {names(collection.ordinal)}" if collection.ordinal else "attributes"
                 raise InputError(one.spec.place, found, expected)
-    return collection
 
 
 def named_groups(groups: Any) -> dict[str, Any]:
@@ -164,7 +194,7 @@ def named_groups(groups: Any) -> dict[str, Any]:
     if groups is None:
         return {}
     if isinstance(groups, Mapping):
-        return {str(name): given for name, given in groups.items()}
+        return text_keys(groups, "groups")
     several = [groups] if isinstance(groups, (Attribute, Intersection)) else groups
     if isinstance(several, (list, tuple)) and all(
         isinstance(one, (Attribute, Intersection)) for one in several

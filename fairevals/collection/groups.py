@@ -22,10 +22,13 @@ from fairevals.io.memberships import (
     collect,
     group_name,
     group_names,
+    is_wide,
     read_memberships,
     rows_of,
 )
 from fairevals.io.specs import TARGET_NAMES, AttributeSpec, TargetMixture, is_mixture
+from fairevals.io.streams import Limits
+from fairevals.io.tables import check_distinct
 from fairevals.typing import Bools, Floats, Ints
 
 if TYPE_CHECKING:
@@ -82,17 +85,18 @@ class Attribute:
         Args:
             name: as in `attr='NAME'` of a measure.
             memberships: a dict {doc: group} or {doc: {group: weight}}, a DataFrame with columns
-                `[topic,] doc, group [, weight]`, a Series of groups whose index has the documents (or topics and
-                documents), or the path of a memberships file. A missing group (None, NaN) is unknown: `unmapped`
-                says what such a document counts as.
-            groups: the groups in their order. Without them, the categories of a Categorical; else the groups of
-                a target {group: share}; else those that occur, sorted by name. Ordinal groups need one of the
-                first three, and so do those of an NTCIR file.
+                `[topic,] doc, group [, weight]` or `[topic,] doc` and one column of numbers for each group, a Series
+                of groups whose index has the documents (or topics and documents), or the path of a memberships file.
+                Weights are divided by their sum for each document, with an `InputWarning` if it is not 1. A missing
+                group (None, NaN) is unknown: `unmapped` says what such a document counts as.
+            groups: the groups in their order. Without them, the columns of a wide table or the categories of a
+                Categorical; else the groups of a target {group: share}; else those that occur, sorted by name. Ordinal
+                groups need one of the first four, and so do those of an NTCIR file.
             kind: "nominal" or "ordinal"; by default nominal, except for an ordered Categorical.
             target: "uniform", "relevant", one share for each group in their order, {group: share}, a file,
                 {topic: shares}, or a mixture {"mix": [target, background], "weights": […], "unknown": group}.
 
-        >>> faculty = Attribute.of("FACULTY", {"a": {"law": 1, "arts": 3}, "b": "law"})
+        >>> faculty = Attribute.of("FACULTY", {"a": {"law": 0.25, "arts": 0.75}, "b": "law"})
         >>> faculty.spec.groups, faculty.columns.weights.tolist()
         (('arts', 'law'), [[0.75, 0.25], [0.0, 1.0]])
         >>> Attribute.of("SEX", {"a": "m"}, target={"m": 0.7, "f": 0.3}).spec.groups
@@ -100,6 +104,9 @@ class Attribute:
         """
         if not isinstance(name, str) or not name:
             raise UsageError(f"the name of an attribute is {escape(repr(name))}; expected a text")
+        for key, text in (("kind", kind), ("divergence", divergence)):
+            if text is not None and not isinstance(text, str):
+                raise _wrong(name, key, text, "a text")
         header: list[str] = []
         rows: list[Row] = []
         path = None
@@ -107,6 +114,8 @@ class Attribute:
             path = Path(memberships)
         else:
             table = _table_of(memberships, name)
+            if groups is None and is_wide(table):
+                groups = [column for column in table.columns if column not in ("topic", "doc")]
             dtype: Any = getattr(getattr(table, "group", None), "dtype", None)
             if hasattr(dtype, "categories"):
                 groups = dtype.categories if groups is None else groups
@@ -149,7 +158,9 @@ class Attribute:
         )
         for key, value, expected in spec.problems():
             raise _wrong(name, key, value, expected)
-        return cls(spec, collect(name, header, rows, spec.groups) if path is None else read_memberships(spec))
+        if path:
+            return cls(spec, read_memberships(spec))
+        return cls(spec, collect(name, header, rows, spec.groups, warn="weight" in header))
 
     def __repr__(self) -> str:
         counts = pluralize(len(self.spec.groups), "group"), pluralize(len(self.columns.docs), "document")
@@ -206,9 +217,15 @@ class Attribute:
 
         A document without membership gets what `unmapped` says: equal shares of all groups, the whole of one, or
         a row of zeros (`skip`); under `error` it is an `InputError`. Where the attribute does not apply the
-        row is zeros.
+        row is zeros. Raises before an array is made that is larger than `Limits` allow.
         """
         spec, applies = self.spec, self.applies[topic_codes]
+        counts = np.bincount(topic_codes, minlength=1)
+        if counts.max() * len(spec.groups) > Limits.current().cells:
+            longest = int(counts.argmax())
+            many = f"{counts[longest]} documents of topic {escape(self.topics[longest])!r}"
+            found = f"{many} in {len(spec.groups)} groups of {escape(spec.name)}"
+            raise InputError(Place(self.columns.name), f"{found}; raise FAIREVALS_MAX_CELLS to allow it")
         rows = self.rows(topic_codes, docs) if rows is None else rows
         unmapped = applies & (rows < 0)
         if spec.unmapped == "error":
@@ -237,7 +254,7 @@ class Attribute:
 
 
 def _is_list(value: Any) -> bool:
-    return isinstance(value, Iterable) and not isinstance(value, str)
+    return np.iterable(value) and not isinstance(value, str)
 
 
 def _is_missing(value: Any) -> bool:
@@ -253,7 +270,9 @@ def _table_of(memberships: Any, name: str) -> Any:
         return {doc: group for doc, group in memberships.items() if not _is_missing(group)}
     if is_frame(memberships):
         table = rename_columns(memberships, ("topic", "doc"))
-        return table.dropna(subset=["group"]) if "group" in table.columns else table
+        if "group" in table.columns:
+            return table.dropna(subset=["group"])
+        return table.dropna(subset=table.columns.difference(["topic", "doc"]), how="all")
     levels = getattr(getattr(memberships, "index", None), "nlevels", 0)
     if not 1 <= levels <= 2:
         expected = "a dict {doc: group}, a DataFrame, a Series of groups by document, or a path"
@@ -277,10 +296,13 @@ def target_of(target: Any, name: str, known: Sequence[str] = TARGET_NAMES) -> An
     try:
         if not isinstance(target, Mapping):
             return tuple(map(float, target))
+        check_distinct(list(map(group_name, target)), f"attribute {escape(name)}: target")
         return {
             group_name(key): tuple(map(float, row)) if isinstance(row, Iterable) else float(row)
             for key, row in target.items()
         }
+    except UsageError:
+        raise
     except (TypeError, ValueError):
         expected = f"{', '.join(map(repr, known))}, shares, {{group: share}}, {{topic: shares}} or a file"
         raise _wrong(name, "target", target, expected) from None

@@ -9,6 +9,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from fairevals.collection.collection import named_groups
 from fairevals.collection.groups import Attribute
 from fairevals.collection.inputs import load_qrels
 from fairevals.collection.intersections import Intersection
@@ -65,7 +66,7 @@ def task(
         # A batch of topics without the largest grade must score as it does among all topics.
         given = replace(given, max_grade=load_qrels(given.qrels).max_grade)
     given = replace(given, policy=given.policy.updated(kind=policy))
-    token = current_context.set(TaskContext(given, dict(groups or {})))
+    token = current_context.set(TaskContext(given, named_groups(groups)))
     try:
         yield
     finally:

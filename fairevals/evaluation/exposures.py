@@ -11,7 +11,8 @@ import numpy as np
 from fairevals.attention import Attention, AttentionLike, parse_attention
 from fairevals.collection.blocks import Block
 from fairevals.collection.collection import Collection
-from fairevals.errors import InputWarning, UsageError, escape, unknown
+from fairevals.collection.spelling import variant_remarks
+from fairevals.errors import InputWarning, UsageError, check_known, escape
 from fairevals.evaluation.plan import OpenRun, Plan, open_run, policy_remarks
 from fairevals.evaluation.scores import ALL
 from fairevals.io.specs import PolicySpec
@@ -67,10 +68,8 @@ class ExposureQuery:
     merit: str = "identity"
 
     def __post_init__(self) -> None:
-        if self.merit not in MERITS:
-            raise unknown("merit", self.merit, MERITS)
-        if self.method not in ("exact", "mc"):
-            raise unknown("method", self.method, ("exact", "mc"))
+        check_known("merit", self.merit, MERITS)
+        check_known("method", self.method, ("exact", "mc"))
         if self.cutoff is not None and (not isinstance(self.cutoff, int) or self.cutoff < 1):
             raise UsageError(f"the cutoff is {escape(repr(self.cutoff))}; expected a whole number above 0")
 
@@ -88,7 +87,9 @@ def _open(
     if query.method == "exact" and query.model.looks_at_grades and query.policy.kind == "pl":
         raise UsageError(f"the attention {query.model} has no exact exposure; use the method 'mc'")
     opened = open_run(source, collection, Plan.reading(query.policy, attributes))
-    for remark in policy_remarks(opened.run.tag, query.policy, [opened.diagnosed()]):
+    tag = opened.run.tag
+    spelled = (f"{escape(tag)}: {remark}" for remark in variant_remarks(opened.run, collection.qrels))
+    for remark in (*policy_remarks(tag, query.policy, [opened.diagnosed()]), *spelled):
         warnings.warn(InputWarning(remark), stacklevel=2)
     return opened
 

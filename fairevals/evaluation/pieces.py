@@ -38,7 +38,8 @@ from fairevals.io.runs import cut_run
 from fairevals.io.specs import RunInfo
 from fairevals.io.streams import Source, reads_once
 from fairevals.io.task import run_info
-from fairevals.measures import ExposureMeasure, Measure, RankingMeasure
+from fairevals.measures import Measure, RankingMeasure
+from fairevals.measures.shares import Unjudged
 from fairevals.typing import Bools, Floats, Ints
 
 UNJUDGED_REMARK = 0.05
@@ -114,7 +115,7 @@ def _notes(tag: str, topics: Set[str], collection: Collection) -> Iterator[str]:
         many = pluralize(len(extra), "topic")
         yield f"{escape(tag)}: skipped {many} without judgements, such as {escape(min(extra))}"
         if (variants := topic_variants(extra, qrels)).count:
-            yield _variants_remark(tag, variants, "topic")
+            yield f"{escape(tag)}: {variants.remark('topic')}"
     missing = [topic for topic in qrels.topics if topic not in topics]
     if missing:
         many = pluralize(len(missing), "judged topic")
@@ -132,11 +133,6 @@ def _unmapped_remarks(attributes: Mapping[str, Attribute | Intersection]) -> Ite
             share = f"{lacking} of {pluralize(judged, 'judged document')} ({lacking / judged:.0%})"
             unmapped = f'unmapped = "{escape(attribute.spec.unmapped)}"'
             yield f"{escape(name)}: {share} have no membership and count as {unmapped} says"
-
-
-def _variants_remark(tag: str, variants: Variants, noun: str) -> str:
-    many = f"{pluralize(variants.count, noun)} without judgements"
-    return f"{escape(tag)}: {many} would have them if Unicode were normalised (NFC), such as {variants}"
 
 
 def name_runs(scored: Sequence[tuple[str, str]]) -> list[str]:
@@ -334,9 +330,11 @@ def score(
     runs = [
         run.run if name and isinstance(run, Named) else run for name, run in zip(given, runs, strict=True)
     ]
-    # The attention that unjudged documents get is computed beside measures of exposure, for a remark.
+    # The attention that unjudged documents get is computed beside the measures, for a remark.
     shown = plan.measures
-    hidden = unjudged_shares(part for m in shown for part in parts_of(m) if isinstance(part, ExposureMeasure))
+    hidden = unjudged_shares(part for m in shown for part in parts_of(m))
+    if not hidden and plan.policy.kind != "pl":  # there, exposure alone would cost as much as the measures
+        hidden = (Unjudged(cutoff=plan.requirements.depth),)
     plan = replace(plan, measures=(*shown, *(m for m in hidden if m not in shown)))
     collection = collection.with_attributes(plan.requirements.attributes)
     qrels, far = collection.qrels, isinstance(executor, SharingExecutor)
@@ -401,7 +399,7 @@ def score(
         if variants:
             earliest = min(variants, key=lambda some: qrels.number[some.example[0]])
             every = Variants(sum(some.count for some in variants), earliest.example)
-            remarks.append(_variants_remark(tag, every, "document"))
+            remarks.append(f"{escape(tag)}: {every.remark('document')}")
     values, se = (np.stack([getattr(one, name) for one in gathered]) for name in ("values", "se"))
     scores = Scores(tuple(name_runs(named)), plan.measures, qrels.topics, values, se)
     remarks += _unjudged_remarks(scores, hidden, collection.task.candidates)
@@ -471,11 +469,16 @@ def _incomplete_remarks(scores: Scores) -> Iterator[str]:
 
 
 def _unjudged_remarks(scores: Scores, hidden: Sequence[Measure], candidates: str) -> Iterator[str]:
-    """A remark for each run that gives more than a twentieth of the attention to unjudged documents."""
-    means = ", and not at all in means over a group's judged documents" if candidates == "judged" else ""
-    for r, run in enumerate(scores.runs):
-        shares = [scores.mean(r, scores.measures.index(measure)).value for measure in hidden]
-        large = [share for share in shares if share > UNJUDGED_REMARK]  # not NaN, without exposure
-        if large:
-            what = f"{max(large):.0%} of the attention goes to unjudged documents"
-            yield f"{escape(run)}: {what}, which count as not relevant{means}"
+    """One remark about the runs that give more than a twentieth of the attention to unjudged documents."""
+    columns = [scores.measures.index(measure) for measure in hidden]
+    # Not NaN, without exposure.
+    shares = [
+        np.fmax.reduce([0.0, *(scores.mean(r, m).value for m in columns)]) for r in range(len(scores.runs))
+    ]
+    large = [r for r in np.argsort(shares, kind="stable")[::-1].tolist() if shares[r] > UNJUDGED_REMARK]
+    if large:
+        some = ", ".join(escape(scores.runs[r]) for r in large[:3])
+        some += f" and {pluralize(len(large) - 3, 'more run')}" if len(large) > 3 else ""
+        most = f"{'up to ' if len(large) > 1 else ''}{max(shares):.0%} of the attention goes"
+        means = ", and not at all in means over a group's judged documents" if candidates == "judged" else ""
+        yield f"{some}: {most} to unjudged documents, which count as not relevant{means}"

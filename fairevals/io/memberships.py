@@ -23,7 +23,7 @@ from fairevals.io.decimals import number_of
 from fairevals.io.lines import Column, LineFormat
 from fairevals.io.specs import AttributeSpec
 from fairevals.io.streams import Source
-from fairevals.io.tables import has_header, header_of, id_text, id_texts, table
+from fairevals.io.tables import check_distinct, has_header, header_of, id_text, id_texts, table
 from fairevals.typing import Floats, Ints
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 LONG_COLUMNS = ("topic", "doc", "group", "weight")
 LONG_TABLE = "columns doc and group, perhaps topic and weight"
-WIDE_TABLE = "columns doc, perhaps topic, and one for each group"
+WIDE_TABLE = "columns doc, perhaps topic, and one column of numbers per group"
 ROW_TOLERANCE = 0.01 + 1e-9
 """How far from 1 memberships may sum without a warning: enough for three shares printed with two decimals."""
 
@@ -159,8 +159,8 @@ def read_memberships(spec: AttributeSpec) -> MembershipColumns:
         return collect(source.name, header, rows, spec.groups, warn="weight" in header)
     if _is_wide(header_of(source), spec.groups):
         line, header, rows = table(source, ())
-        long_header, long_rows = long_of_wide(Place(source.name, line), header, rows, spec.groups)
-        return collect(source.name, long_header, long_rows, spec.groups, warn=True)
+        header = _wide_header(Place(source.name, line), header, spec.groups)
+        return collect(source.name, *long_rows(source.name, header, rows), spec.groups, warn=True)
     return _read_ntcir(source, spec.groups)
 
 
@@ -172,39 +172,17 @@ def _is_wide(header: Sequence[str], groups: Sequence[str]) -> bool:
     )
 
 
-def long_of_wide(
-    place: Place, header: Sequence[str], rows: Iterable[Row], groups: Sequence[str]
-) -> tuple[list[str], Iterator[Row]]:
-    """The header and the rows of a long table, for `collect`, from those of a wide one.
+def _wide_header(place: Place, header: Sequence[str], groups: Sequence[str]) -> list[str]:
+    """The header of a wide file; the one column that is neither `topic` nor a group has the documents.
 
-    Besides `topic`, the one column that is not a group has the documents, whatever its name: `page_id` in TREC Fair.
-
-    >>> header, rows = long_of_wide(Place("x"), ["doc", "f", "m"], [(2, ["a", "0.25", "0.75"])], ["f", "m"])
-    >>> header, list(rows)
-    (['doc', 'group', 'weight'], [(2, ['a', 'f', '0.25']), (2, ['a', 'm', '0.75'])])
+    It has other names too: `page_id` in TREC Fair.
     """
     others = [name for name in header if name not in groups and name != "topic"]
     lacking = [group for group in groups if group not in header]
     if lacking or len(others) != 1 or others[0] in LONG_COLUMNS[2:]:
         found = f"no column for the group {escape(lacking[0])!r}" if lacking else f"columns {names(header)}"
         raise InputError(place, found, f"{WIDE_TABLE} ({names(groups)})")
-    ids = [header.index(name) for name in ("topic", others[0]) if name in header]
-    columns = [(group, header.index(group)) for group in groups]
-
-    def cells() -> Iterator[Row]:
-        seen = set()
-        for line, row in rows:
-            start = [row[at] for at in ids]
-            if tuple(start) in seen:
-                found = f"document {escape(str(start[-1]))!r} a second time"
-                raise InputError(Place(place.file, line), found, "one line per document")
-            seen.add(tuple(start))
-            # Most cells are 0. A row without any other keeps one, to be reported.
-            filled = [(group, row[at]) for group, at in columns if row[at] not in ("0", "0.0", 0)]
-            for group, weight in filled or [(columns[0][0], 0.0)]:
-                yield line, [*start, group, weight]
-
-    return [*["topic"][: len(ids) - 1], "doc", "group", "weight"], cells()
+    return ["doc" if name == others[0] else name for name in header]
 
 
 def _read_ntcir(source: Source, groups: Sequence[str]) -> MembershipColumns:
@@ -283,6 +261,34 @@ def collect(
     return _normalised(columns, lambda row: Place(name, first_line[row]), warn=warn)
 
 
+def long_rows(name: str, header: Sequence[str], rows: Iterable[Row]) -> tuple[list[str], Iterator[Row]]:
+    """The header and the rows of a wide table, `[topic,] doc` and one column per group, as those of a long one.
+
+    >>> header, rows = long_rows("x.csv", ["doc", "f", "m"], [(2, ["a", "0.2", "0.8"])])
+    >>> header, list(rows)
+    (['doc', 'group', 'weight'], [(2, ('a', 'f', '0.2')), (2, ('a', 'm', '0.8'))])
+    """
+    keys = [key for key in ("topic", "doc") if key in header]
+    at = [header.index(key) for key in keys]
+    groups = [(column, group) for column, group in enumerate(header) if group not in keys]
+
+    def cells() -> Iterator[Row]:
+        seen = set()
+        for line, row in rows:
+            ids = tuple(row[column] for column in at)
+            if ids in seen:
+                where = f" in topic {escape(ids[0])!r}" if len(ids) > 1 else ""
+                found = f"document {escape(ids[-1])!r}{where} a second time"
+                raise InputError(Place(name, line), found, "one line per document")
+            seen.add(ids)
+            # Most cells are 0. A row without any other keeps one, to be reported.
+            filled = [(group, row[column]) for column, group in groups if row[column] not in ("0", "0.0", 0)]
+            for group, weight in filled or [(groups[0][1], 0.0)]:
+                yield line, (*ids, group, weight)
+
+    return [*keys, "group", "weight"], cells()
+
+
 def group_name(label: Any, where: str = "") -> str:
     """The name of a group that is given as a label: a whole number is written without a decimal point.
 
@@ -301,30 +307,50 @@ def group_name(label: Any, where: str = "") -> str:
 def rows_of(given: pd.DataFrame | Mapping[str, Any], name: str) -> tuple[list[str], list[Row]]:
     """The header and the rows of memberships from Python, for `collect`.
 
-    They are a table `[topic,] doc, group [, weight]`, {doc: group} or {doc: {group: weight}}; the line is the place
-    in it.
+    They are {doc: group}, {doc: {group: weight}}, a table `[topic,] doc, group [, weight]`, or a wide table
+    `[topic,] doc` with one column of numbers per group; the line is the place in it.
 
     >>> rows_of({"a": "she", "b": {"he": 1, "she": 3}}, "SEX")[1]
     [(1, ('a', 'she', 1.0)), (2, ('b', 'he', 1)), (2, ('b', 'she', 3))]
     """
     where = f"attribute {escape(name)}: "
     if isinstance(given, Mapping):
+        docs = [id_text(doc, "doc", Place(name, number)) for number, doc in enumerate(given, 1)]
+        check_distinct(docs, f"{where}documents")
         return ["doc", "group", "weight"], [
-            (number, (id_text(doc, "doc", Place(name, number)), group_name(group, where), _weight(weight)))
-            for number, (doc, groups) in enumerate(given.items(), 1)
+            (number, (doc, group_name(group, where), _weight(weight)))
+            for number, (doc, groups) in enumerate(zip(docs, given.values(), strict=True), 1)
             for group, weight in (groups.items() if isinstance(groups, Mapping) else [(groups, 1.0)])
         ]
-    if not {"doc", "group"} <= set(given.columns) <= set(LONG_COLUMNS):
-        raise InputError(Place(name), f"columns {names(map(str, given.columns))}", LONG_TABLE)
+    wide = is_wide(given)
+    if not wide and not {"doc", "group"} <= set(given.columns) <= set(LONG_COLUMNS):
+        raise InputError(
+            Place(name), f"columns {names(map(str, given.columns))}", f"{LONG_TABLE}, or {WIDE_TABLE}"
+        )
 
-    def cells(column: str) -> Iterable[Any]:
-        if column == "weight":
-            return map(_weight, given[column].tolist())
+    def cells(column: Any) -> Iterable[Any]:
+        if column in ("topic", "doc"):
+            return id_texts(given[column], column, name, range(1, len(given) + 1))
         if column == "group":
             return (group_name(group, where) for group in given[column].tolist())
-        return id_texts(given[column], column, name, range(1, len(given) + 1))
+        return given[column].astype(float).tolist() if wide else map(_weight, given[column].tolist())
 
-    return list(given.columns), list(enumerate(zip(*map(cells, given.columns), strict=True), 1))
+    header = [group_name(column, where) for column in given.columns]
+    rows: Iterable[Row] = enumerate(zip(*map(cells, given.columns), strict=True), 1)
+    if wide:
+        header, rows = long_rows(name, header, rows)
+    return header, list(rows)
+
+
+def is_wide(given: Any) -> bool:
+    """Whether a table from Python has `[topic,] doc` and one column of numbers (or truth values) for each group."""
+    groups = [column for column in getattr(given, "columns", ()) if column not in ("topic", "doc")]
+    return (
+        bool(groups)
+        and "doc" in given.columns
+        and not {"group", "weight"} & set(groups)
+        and all(given[column].dtype.kind in "biuf" for column in groups)
+    )
 
 
 def _weight(value: Any) -> Any:

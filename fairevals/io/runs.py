@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fairevals.errors import InputError, Place, UsageError, escape, unknown
+from fairevals.errors import InputError, Place, UsageError, check_known, escape
 from fairevals.ids import Ids, keys, numbered
+from fairevals.io.archives import file_name
 from fairevals.io.check import Rules, raise_first, run_format
 from fairevals.io.decimals import parse_decimals
 from fairevals.io.lines import joined
@@ -41,8 +42,7 @@ class RunOptions:
     """Whether text after the tag of a TREC run is ignored, as trec_eval does; it is an error otherwise."""
 
     def __post_init__(self) -> None:
-        if self.order not in ORDERS:
-            raise unknown("order", self.order, ORDERS)
+        check_known("order", self.order, ORDERS)
         depth: Any = self.depth
         whole = isinstance(depth, Integral) and not isinstance(depth, bool)
         if depth is not None and not (whole and depth > 0):
@@ -192,7 +192,7 @@ def is_table(source: Source) -> bool:
 def read_run_columns(source: Source, options: RunOptions = BY_SCORE) -> RunColumns:
     """Read a run file of any format."""
     # Bytes of the name that are not UTF-8 are escaped, since a tag is written and printed.
-    file = Path(source.name).name.encode("utf-8", "backslashreplace").decode()
+    file = file_name(source.name).encode("utf-8", "backslashreplace").decode()
     if source.table_suffix == ".parquet":
         from fairevals.io.dataset import read_parquet
 

@@ -8,7 +8,7 @@ from numbers import Integral, Real
 from pathlib import Path
 from typing import Any, Self, TypeAlias
 
-from fairevals.errors import Place, UsageError, names, unknown
+from fairevals.errors import Place, UsageError, check_known, escape, names
 
 KINDS = ("nominal", "ordinal")
 ORDERS = ("score", "file")
@@ -18,7 +18,7 @@ CONVENTIONS = ("fairevals", "trec_eval")
 MISSING = ("zero", "skip")
 STATUSES = ("official", "unofficial", "baseline", "reference")
 LARGEST = 1e15
-"""The largest number in a task: whole numbers up to it are exact, and nothing overflows."""
+"""The largest number in a task, and the largest grade: whole numbers up to it are exact, and nothing overflows."""
 TARGET_NAMES = ("uniform", "relevant")
 INTERSECTION_TARGETS = (*TARGET_NAMES, "product", "backgrounds")
 DIVERGENCE_NAMES = ("JSD", "NMD", "RNOD", "RSNOD", "NVD", "RNSS")
@@ -133,8 +133,9 @@ class AttributeSpec:
         fallbacks = ("uniform", "skip", "error", *groups)
         choices = {"kind": KINDS, "divergence": DIVERGENCE_NAMES, "unmapped": fallbacks}
         for key, allowed in choices.items():
-            if getattr(self, key) not in allowed:
-                yield key, getattr(self, key), f"one of {names(allowed)}"
+            value = getattr(self, key)
+            if not isinstance(value, str) or value not in allowed:
+                yield key, value, f"one of {names(allowed)}"
         if not 0 <= self.weight < float("inf"):
             yield "weight", self.weight, "a number of at least 0"
         if len(set(groups)) < len(groups):
@@ -154,16 +155,16 @@ class PolicySpec:
     seed: int = 0
 
     def __post_init__(self) -> None:
-        if self.kind not in POLICIES:
-            raise unknown("policy", self.kind, POLICIES)
-        if not is_number(self.samples, Integral) or self.samples < 2:
+        check_known("policy", self.kind, POLICIES)
+        if not is_number(self.samples, Integral) or not 2 <= self.samples <= LARGEST:
             raise UsageError(
-                f"samples is {self.samples!r}; expected a whole number of at least 2, for a standard error"
+                f"samples is {escape(repr(self.samples))}; expected a whole number of at least 2, for a standard error"
             )
-        if not is_number(self.temperature) or not 0 < self.temperature < float("inf"):
-            raise UsageError(f"temperature is {self.temperature!r}; expected a number above 0")
+        if not is_number(self.temperature) or not 0 < self.temperature <= LARGEST:
+            found = f"temperature is {escape(repr(self.temperature))}"
+            raise UsageError(f"{found}; expected a number above 0 and at most {LARGEST:g}")
         if not is_number(self.seed, Integral) or self.seed < 0:
-            raise UsageError(f"seed is {self.seed!r}; expected a whole number of at least 0")
+            raise UsageError(f"seed is {escape(repr(self.seed))}; expected a whole number of at least 0")
 
     def updated(self, **given: Any) -> Self:
         """The same with the values that are given, that is, not None."""

@@ -4,21 +4,24 @@ import os
 import re
 import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields, is_dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 from fairevals.errors import FairevalsError, InputError, Place, escape, names
+from fairevals.io.archives import file_name, member_of
 from fairevals.io.specs import AttributeSpec, IntersectionSpec, PolicySpec, RunInfo, target_files
 from fairevals.io.streams import Source, checked_path, written_bytes
 from fairevals.io.task_checks import Check, Checker, labelled, labels
 from fairevals.io.task_writer import TaskWriter
 
 MAX_KEY_PARTS = 100
+MAX_BYTES = 4 << 20
+"""Of a task file, which is parsed slowly; 100,000 names of groups take less than half of it."""
 
 
 @dataclass(frozen=True)
-class Task:
+class Task:  # noqa: PLW1641 # it has no hash, because it holds dicts
     """Everything that scoring needs to know besides the runs: what a task file says, or the same from Python.
 
     Values are given as in a task file. Paths are relative to the working directory. `qrels` and `measures` take one
@@ -45,6 +48,8 @@ class Task:
     """
 
     name: str = ""
+    topics: Path | None = None
+    """The list of the topics; those of the qrels by default."""
     qrels: tuple[Path, ...] = ()
     """Judgements of all these files are joined."""
     max_grade: float | None = None
@@ -66,8 +71,9 @@ class Task:
     attributes: Mapping[str, AttributeSpec] = field(default_factory=dict)
     intersections: Mapping[str, IntersectionSpec] = field(default_factory=dict)
     """Products of attributes, which measures take as attr='…' like an attribute."""
-    topic_groups: Mapping[str, Mapping[str, tuple[str, ...] | Path]] = field(default_factory=dict)
-    """Named sets of topics: {name: {group: globs}}, or {name: {"file": table of topic and group}}."""
+    topic_groups: Mapping[str, Mapping[str, tuple[str, ...] | Path | str]] = field(default_factory=dict)
+    """Named sets of topics: {name: {group: globs}}, {name: {"file": table of topic and group}}, or {name: {"column":
+    column of the list of topics}}."""
     policy: PolicySpec = field(default_factory=PolicySpec)
     path: Path | None = field(default=None, compare=False)
     """The task file."""
@@ -82,7 +88,8 @@ class Task:
         checker = Checker()
         if isinstance(self.runs, (str, os.PathLike)):
             object.__setattr__(self, "runs_table", Path(self.runs))
-        checks = {**checker.checks(), "labels": labels}
+        files = dict.fromkeys(("path", "runs_table"), checker.optional_path)
+        checks = {**checker.checks(), "labels": labels, **files}
         values = checker.section({name: getattr(self, name) for name in checks}, (), checks)
         values["labels"] |= {measure: label for measure, label in values["measures"] if label}
         values["measures"] = tuple(measure for measure, _ in values["measures"])
@@ -91,6 +98,10 @@ class Task:
             raise checker.wrong(("labels", measure), values["labels"][measure], expected)
         for name, value in values.items():
             object.__setattr__(self, name, value)
+
+    def __eq__(self, other: object) -> bool:
+        """Whether both say the same, with the same files, however their paths are written."""
+        return _comparable(self) == _comparable(other) if isinstance(other, Task) else NotImplemented
 
     @classmethod
     def from_file(cls, path: str | os.PathLike[str]) -> Self:
@@ -115,6 +126,7 @@ class Task:
         """Every file that it names, with those of the runs table."""
         specs = self.attributes.values()
         named = [
+            self.topics,
             *self.qrels,
             self.runs_table,
             *(groups.get("file") for groups in self.topic_groups.values()),
@@ -123,6 +135,19 @@ class Task:
             *(path for spec in self.intersections.values() for path in target_files(spec.target)),
         ]
         return (*(path for path in named if isinstance(path, Path)), *(Path(row.file) for row in self.runs))
+
+
+def _comparable(value: Any) -> Any:
+    """A task or a value in it, to be compared with ==: its paths are absolute."""
+    if isinstance(value, Path):
+        return Path(os.path.realpath(value))
+    if isinstance(value, RunInfo):
+        return replace(value, file=os.path.realpath(value.file))
+    if is_dataclass(value):
+        return [_comparable(getattr(value, f.name)) for f in fields(value) if f.compare]
+    if isinstance(value, Mapping):
+        return {key: _comparable(item) for key, item in value.items()}
+    return tuple(map(_comparable, value)) if isinstance(value, tuple) else value
 
 
 def run_info(task: Task, path: str | os.PathLike[str]) -> RunInfo | None:
@@ -136,8 +161,8 @@ def run_info(task: Task, path: str | os.PathLike[str]) -> RunInfo | None:
     """
     full = os.path.realpath(path)
     rows = [row for row in task.runs if os.path.realpath(row.file) == full]
-    loose = (row for row in task.runs if not Path(row.file).exists())
-    rows = rows or [row for row in loose if Path(row.file).name == Path(path).name]
+    loose = (row for row in task.runs if not Path(row.file).exists() and not member_of(row.file))
+    rows = rows or [row for row in loose if Path(row.file).name == file_name(path)]
     return rows[0] if len(rows) == 1 else None
 
 
@@ -184,8 +209,10 @@ def _parse(name: str, data: bytes) -> tuple[str, dict[str, Any]]:
     try:
         text = data.decode()
         for number, line in enumerate(text.split("\n"), 1):
+            if line.count(".") <= MAX_KEY_PARTS or line.lstrip().startswith("#"):
+                continue
             longest = max(part.count(".") for part in re.split(r"""[^\w\s."'-]""", line))
-            if longest > MAX_KEY_PARTS and not line.lstrip().startswith("#"):  # tomllib takes quadratic time
+            if longest > MAX_KEY_PARTS:  # tomllib takes quadratic time
                 raise InputError(Place(name, number), f"a key of more than {MAX_KEY_PARTS} parts", "a few")
         return text, tomllib.loads(text)
     except InputError:
@@ -211,8 +238,13 @@ def _parse(name: str, data: bytes) -> tuple[str, dict[str, Any]]:
 def _read(path: str | os.PathLike[str]) -> dict[str, Any]:
     """The values of a task file, by the names of a task's fields."""
     source = Source.of(path)
+    data = bytearray()
     try:
-        text, content = _parse(source.name, b"".join(source.chunks()))
+        for chunk in source.chunks():
+            data += chunk
+            if len(data) > MAX_BYTES:
+                raise InputError(Place(source.name), f"more than {MAX_BYTES} bytes", "a smaller task file")
+        text, content = _parse(source.name, bytes(data))
     except InputError as error:
         source.refuse(error, "a task file in TOML")
     reader = _Reader(source.name, text)

@@ -1,6 +1,5 @@
 """Checks of a task's values, given from Python or in a file."""
 
-import math
 import os
 import sys
 from collections.abc import Callable, Iterable, Mapping
@@ -55,7 +54,7 @@ def _number(low: float, *, whole: bool = False) -> Check:
 
 
 def _choice(choices: tuple[str, ...]) -> Check:
-    return _check(f"one of {', '.join(choices)}", lambda value: value in choices)
+    return _check(f"one of {', '.join(choices)}", lambda value: isinstance(value, str) and value in choices)
 
 
 _text = _check("a text", lambda value: isinstance(value, str))
@@ -72,16 +71,12 @@ _numbers = _check(
     ),
     lambda value: tuple(map(float, value)),
 )
-_grade = _check(
-    f"a number above 0 and at most {sys.float_info.max:.2g}",  # as grades in qrels may be
-    lambda value: is_number(value) and 0 < value < math.inf and int(value) <= sys.float_info.max,
-)
 labels = _check(
     "a label for each measure, such as {'ERR@20': 'ERR'}",
     lambda value: isinstance(value, Mapping) and all(isinstance(item, str) for item in value.values()),
     lambda value: {str(measure): label for measure, label in value.items()},
 )
-_temperature = _check(
+_positive = _check(
     f"a number above 0 and at most {LARGEST:g}",
     lambda value: is_number(value) and 0 < value <= LARGEST,
     float,
@@ -145,9 +140,12 @@ class Checker:
             raise self.wrong(at, parent, f"a table, [{'.'.join(at)}]")
         values = {}
         for key, value in parent.items():
+            if not isinstance(key, str):
+                where = ".".join(map(escape, at)) or "Task"
+                raise self.error((*at, str(key)), f"the key {escape(repr(key))} of {where}", "a text")
             if key not in checks:
-                found = f"the unknown key {escape(str(key))!r}"
-                raise self.error((*at, str(key)), found, f"one of {', '.join(checks)}")
+                found = f"the unknown key {escape(key)!r}"
+                raise self.error((*at, key), found, f"one of {', '.join(checks)}")
             try:
                 values[key] = checks[key](value)
             except FairevalsError:
@@ -160,9 +158,10 @@ class Checker:
         """The check of each key."""
         return {
             "name": _text,
+            "topics": _optional(self.path),
             "qrels": self.paths,
             "runs": self.runs,
-            "max_grade": _optional(_grade),
+            "max_grade": _optional(_positive),
             "order": _choice(ORDERS),
             "cutoff": _optional(_number(1, whole=True)),
             "measures": lambda value: labelled(_named_measures(value)),
@@ -185,6 +184,9 @@ class Checker:
         # Behind a link to a folder, `..` is not the folder of the link.
         return plain if os.path.realpath(plain) == os.path.realpath(path) else path
 
+    def optional_path(self, value: Any) -> Path | None:
+        return None if value is None else self.path(value)
+
     def paths(self, value: Any) -> tuple[Path, ...]:
         return tuple(map(self.path, value)) if isinstance(value, (list, tuple)) else (self.path(value),)
 
@@ -195,6 +197,8 @@ class Checker:
 
     def topic_groups(self, given: Any) -> dict[str, Any]:
         def globs(key: str, value: Any) -> Any:
+            if key == "column" and isinstance(value, str):
+                return value
             if isinstance(value, str) and key != "file" and self.single_globs:
                 return (value,)
             return self.path(value) if isinstance(value, (str, os.PathLike)) else _texts(value)
@@ -204,9 +208,10 @@ class Checker:
             if not isinstance(value, Mapping) or not value:
                 raise self.wrong(at, value, f'a table, [{".".join(at)}], with globs such as R = ["R*"]')
             checked = self.section(value, at, {key: partial(globs, key) for key in value})
-            files = [key for key, item in checked.items() if isinstance(item, Path)]
-            if files and (len(checked) > 1 or files != ["file"]):
-                raise self.wrong((*at, files[0]), value[files[0]], 'a list of globs, or only file = "…"')
+            single = [key for key, item in checked.items() if isinstance(item, (Path, str))]
+            if single and (len(checked) > 1 or single[0] not in ("file", "column")):
+                expected = 'a list of globs, or only file = "…" or column = "…"'
+                raise self.wrong((*at, single[0]), value[single[0]], expected)
             return checked
 
         keys = given if isinstance(given, Mapping) else ()
@@ -281,7 +286,7 @@ class Checker:
             return given
         checks: dict[str, Check] = {
             "kind": _choice(POLICIES),
-            "temperature": _temperature,
+            "temperature": _positive,
             "samples": _number(2, whole=True),
             "seed": _number(0, whole=True),
         }

@@ -15,6 +15,7 @@ from fairevals.collection.run import Run
 from fairevals.errors import InputWarning, UsageError, escape, pluralize
 from fairevals.ids import Ids
 from fairevals.io.memberships import ROW_TOLERANCE
+from fairevals.io.specs import LARGEST
 from fairevals.io.task import Task
 from fairevals.measures.base import CompositeMeasure, ExposureMeasure, Measure, RankingMeasure
 from fairevals.policy.policies import OneRanking
@@ -74,8 +75,8 @@ def _numbers(values: Any, name: str) -> Floats:
     except (TypeError, ValueError):
         expected = "expected numbers, and rows of one length"
         raise UsageError(f"{name} is {escape(repr(values))}; {expected}") from None
-    if np.isinf(numbers).any():
-        raise UsageError(f"{name} has an infinite number; expected grades")
+    for wrong in numbers[np.abs(numbers) > LARGEST][:1].tolist():
+        raise UsageError(f"{name} has the number {wrong:g}; expected numbers of at most {LARGEST:g}")
     return numbers
 
 

@@ -190,7 +190,9 @@ class Measure(metaclass=MeasureType):
                 wrong = f"{f.name}={escape(repr(value))} is not a possible value ({wanted})"
                 raise UsageError(f"{self.name}: {wrong}")
         if self.cutoff is not None and (type(self.cutoff) is not int or self.cutoff < 1):
-            raise UsageError(f"{self.name}: the cutoff is {self.cutoff!r}; expected a whole number above 0")
+            raise UsageError(
+                f"{self.name}: the cutoff is {escape(repr(self.cutoff))}; expected a whole number above 0"
+            )
 
     @classmethod
     def parameters(cls) -> list[dataclasses.Field[Any]]:

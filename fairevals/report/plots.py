@@ -9,7 +9,7 @@ from typing import Any
 
 from matplotlib.axes import Axes
 
-from fairevals.errors import UsageError, escape, unknown
+from fairevals.errors import UsageError, check_known, escape, unknown
 from fairevals.evaluation import Collection, Plan, Scores
 from fairevals.measures import parse_measure
 from fairevals.report import figures
@@ -63,8 +63,7 @@ class Plots:
         if not known:
             raise UsageError("there are no attributes: give groups= or a task with attributes to evaluate")
         name = known[0] if attribute is None else attribute
-        if name not in known:
-            raise unknown("attribute", name, known)
+        check_known("attribute", name, known)
         depth = min(self.collection.task.cutoff or DEPTH, 100)
         (distribution,), _ = self._details(run, attributes=[name], depth=depth)
         if not distribution.topics:

@@ -7,10 +7,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from fairevals import __version__
 from fairevals.collection.inputs import Named
+from fairevals.io.archives import file_name, member_of, opened_member
 from fairevals.io.dataset import is_dataset, open_dataset
 from fairevals.io.specs import target_files
 from fairevals.io.streams import reads_once
@@ -30,12 +31,19 @@ class FileInfo:
 
 
 def file_info(role: str, path: Any) -> FileInfo:
-    """Size and hash of a file as it is on disk, compressed or not, or of a run that is a folder of parquet files."""
+    """Size and hash of a file as it is on disk, compressed or not, or of a run that is a folder of parquet files.
+
+    Those of a file in an archive are of the file, not of the archive.
+    """
     path = path.run if isinstance(path, Named) else path
     if not isinstance(path, (str, os.PathLike)):
         return FileInfo(role, "(not a file)", None, None)
     if reads_once(path):
         return FileInfo(role, "(standard input or a pipe)", None, None)
+    if member := member_of(path):
+        with opened_member(*member) as inner:
+            digest = hashlib.file_digest(cast(Any, inner), "sha256").hexdigest()
+            return FileInfo(role, file_name(path), inner.tell(), digest)
     place, dataset = Path(path), is_dataset(path)
     parts = [Path(fragment.path) for fragment in open_dataset(path).files] if dataset else [place]
     size, hashes = sum(part.stat().st_size for part in parts), []

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from fairevals.errors import UsageError, escape, pluralize, unknown
+from fairevals.errors import UsageError, check_known, escape, pluralize
 from fairevals.evaluation.scores import Scores
 from fairevals.io.out import DECIMALS, Cell, Table, format_number, format_p, render
 from fairevals.statistics import inference
@@ -167,8 +167,9 @@ def compare(
     """
     if not isinstance(alpha, (int, float)) or not 0 < alpha < 1:
         raise UsageError(f"alpha is {escape(repr(alpha))}; expected a number between 0 and 1")
-    if test not in PROCEDURES:
-        raise unknown("test", test, PROCEDURES)
+    check_known("test", test, PROCEDURES)
+    if correction is not None:
+        check_known("correction", correction, CORRECTIONS)
     if test == "tukey" and correction not in (None, "none"):
         raise UsageError(f"{test} corrects for all pairs of runs by itself: do not ask for a correction")
     correction = correction or ("none" if test == "tukey" else "holm")

@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from fairevals.errors import unknown
+from fairevals.errors import check_known
 from fairevals.evaluation.scores import Scores
 from fairevals.statistics.pairing import DEFAULT_RESAMPLES, ROUNDING, Spread, batches, spread_of
 from fairevals.typing import Floats
@@ -155,8 +155,7 @@ def correct(p: Floats, correction: str) -> Floats:
     >>> correct(p, "holm"), correct(p, "bh")
     (array([0.03, 0.06,  nan, 0.06]), array([0.03, 0.04,  nan, 0.04]))
     """
-    if correction not in CORRECTIONS:
-        raise unknown("correction", correction, CORRECTIONS)
+    check_known("correction", correction, CORRECTIONS)
     corrected = np.array(p, dtype=np.float64)
     tested = np.flatnonzero(~np.isnan(corrected))
     if correction == "bh" and tested.size:
