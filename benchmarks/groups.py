@@ -136,7 +136,6 @@ if __name__ == "__main__":
         taken = seconds(*changed)
         line = f"{changed[0]:>4} × {changed[1]:>4} × {changed[2]:>4} × {changed[3]:>2}, {changed[4]:>4}"
         print(line + " " * 17 + f"{taken:7.3f}   {taken / first:6.2f}", flush=True)
-    one, all_three = intersection_seconds(50, 50, 1000, (8, 4, 5))
-    print(
-        f"AWRF, 50 × 50 × 1,000: 8 groups {one:.2f} s, 8 × 4 × 5 groups {all_three:.2f} s, ratio {all_three / one:.2f}"
-    )
+    one, crossed = intersection_seconds(50, 50, 1000, (8, 4, 5))
+    times = f"8 groups {one:.2f} s, 8 × 4 × 5 groups {crossed:.2f} s"
+    print(f"AWRF of 50 runs × 50 topics × 1,000 documents: {times}, ratio {crossed / one:.2f}")

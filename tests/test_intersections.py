@@ -332,6 +332,17 @@ def test_thousands_of_product_groups_take_little_memory():
     assert np.isfinite(result.scores.values).all()
 
 
+def test_a_measure_of_ranks_is_refused_where_the_product_would_be_too_large(monkeypatch):
+    case = Case(1)
+    crossed = {**case.attributes(), "X": Intersection.of("X", ["SEX", "AGE", "GEO"])}
+    monkeypatch.setenv("FAIREVALS_MAX_CELLS", "60")
+    values(case, crossed, measures=["AWRF(attr='X')"])
+    with pytest.raises(
+        UsageError, match="in each of 18 groups of an intersection; raise FAIREVALS_MAX_CELLS"
+    ):
+        values(case, crossed, measures=["GF(attr='X')@5"])
+
+
 # In a task, on the command line, and what is wrong
 
 TASK = """qrels = "q.qrels"

@@ -15,7 +15,7 @@ GROUPS = ("@UNKNOWN", "Africa", "Asia", "Europe")
 QRELS = load_qrels({"T1": {"a": 1, "b": 2, "c": 1, "d": 0}, "T2": {"a": 1}, "T3": {"d": 0}})
 MEMBERSHIPS = {
     "a": {"@UNKNOWN": 1},
-    "b": {"Africa": 1, "Asia": 1},
+    "b": {"Africa": 0.5, "Asia": 0.5},
     "c": {"Europe": 1},
     "d": {"Asia": 1},
 }

@@ -282,9 +282,8 @@ def _block(
         target, applies = attribute.target[start:stop], attribute.applies[start:stop]
         concerned = np.flatnonzero(attribute.applies[rows.topic[here]])
         known = collection.memberships(name, rows.topic[here][concerned], docs.take(concerned))
-        factors = tuple(np.zeros((*shape, weights.shape[1])) for weights in known)
-        for factor, weights in zip(factors, known, strict=True):
-            factor[topic[concerned], column[concerned]] = weights
+        cells = topic[concerned] * shape[1] + column[concerned]
+        factors = tuple(_scattered(weights, cells, shape) for weights in known)
         if isinstance(attribute, Intersection):
             views[name] = IntersectionView(attribute.spec.groups, factors, target, applies)
         else:
@@ -312,6 +311,15 @@ def _block(
         candidates=collection.task.candidates,
         attributes=views,
     )
+
+
+def _scattered(weights: Floats, cells: Ints, shape: tuple[int, int]) -> Floats:
+    """Memberships (n, groups) at their cells of (topics, documents, groups); 0 elsewhere."""
+    if cells.size < shape[0] * shape[1]:  # else they fill the block, in order
+        filled = np.zeros((shape[0] * shape[1], weights.shape[1]))
+        filled[cells] = weights
+        weights = filled
+    return weights.reshape(*shape, weights.shape[1])
 
 
 def _rankings(samples: _Samples, start: int, stop: int) -> Ints:

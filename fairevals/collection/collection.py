@@ -171,8 +171,13 @@ def load_collection(
         lists = f"{escape(listed.source, 300)} does not list {pluralize(len(unlisted), 'judged topic')}"
         warnings.warn(InputWarning(f"{lists}, such as {escape(unlisted[0])!r}"), stacklevel=2)
     collection = Collection(task, loaded, named_groups(groups), listed=listed)
+    _check_intersections(collection)
+    return collection
+
+
+def _check_intersections(collection: Collection) -> None:
     for name, one in collection.intersections.items():
-        if name in task.attributes:
+        if name in collection.task.attributes:
             found = f"an intersection {escape(name)} with the name of an attribute"
             raise InputError(one.spec.place, found, "a name of its own")
         for part in one.attributes:
@@ -180,7 +185,6 @@ def load_collection(
                 found = f"an intersection {escape(name)} of the missing attribute {escape(part)!r}"
                 expected = f"one of {names(collection.ordinal)}" if collection.ordinal else "attributes"
                 raise InputError(one.spec.place, found, expected)
-    return collection
 
 
 def named_groups(groups: Any) -> dict[str, Any]:

@@ -238,10 +238,12 @@ class Attribute:
                     'one for every document, as the task says unmapped = "error"',
                 )
         weights = self.columns.dense(rows)
-        weights[~applies] = 0
-        weights[unmapped] = [group == spec.unmapped for group in spec.groups]
-        if spec.unmapped == "uniform" and "uniform" not in spec.groups:
-            weights[unmapped] = 1 / len(spec.groups)
+        if not applies.all():
+            weights[~applies] = 0
+        if unmapped.any():
+            weights[unmapped] = [group == spec.unmapped for group in spec.groups]
+            if spec.unmapped == "uniform" and "uniform" not in spec.groups:
+                weights[unmapped] = 1 / len(spec.groups)
         return weights
 
     def targets(self, qrels: Qrels) -> Targets:

@@ -58,7 +58,7 @@ class Intersection:
             target: "product" of the targets of the attributes, or any target of an attribute, over the product
                 groups. In a mixture, "backgrounds" stands for those of the attributes' own mixtures.
 
-        >>> sex, age = {"a": "f", "b": "m"}, {"a": "old", "b": {"old": 1, "young": 3}}
+        >>> sex, age = {"a": "f", "b": "m"}, {"a": "old", "b": {"old": 0.25, "young": 0.75}}
         >>> both = Intersection.of("BOTH", ["SEX", "AGE"])
         >>> import fairevals as fe
         >>> run, qrels = {"q": {"a": 2.0, "b": 1.0}}, {"q": {"a": 1, "b": 1}}

@@ -9,13 +9,15 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from math import prod
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
 from fairevals.collection.products import product_membership
-from fairevals.errors import unknown
+from fairevals.errors import UsageError, unknown
 from fairevals.ids import Ids
+from fairevals.io.streams import Limits
 from fairevals.typing import Array, Bools, Floats, Ints
 
 if TYPE_CHECKING:
@@ -80,7 +82,13 @@ class IntersectionView:
 
     @cached_property
     def membership(self) -> Floats:
-        """(…, document or rank, group): the product, formed when it is asked for."""
+        """(…, document or rank, group): the product, formed when it is asked for, if it is not too large."""
+        documents = prod(self.factors[0].shape[:-1])
+        if documents * len(self.groups) > Limits.current().cells:
+            raise UsageError(
+                f"a measure needs the memberships of {documents} documents in each of {len(self.groups)} groups of an "
+                "intersection; raise FAIREVALS_MAX_CELLS to allow it"
+            )
         return product_membership(self.factors)
 
     def with_rows(self, rows: Callable[[Floats], Floats], **more: Floats | Bools) -> Self:
@@ -110,7 +118,7 @@ def _known(factors: tuple[Floats, ...]) -> Bools:
 def _main_group(factors: tuple[Floats, ...]) -> Ints:
     counts = tuple(factor.shape[-1] for factor in factors)
     largest = np.ravel_multi_index([factor.argmax(axis=-1) for factor in factors], counts)
-    group: Ints = np.where(_known(factors), largest, np.prod(counts))
+    group: Ints = np.where(_known(factors), largest, prod(counts))
     return group
 
 

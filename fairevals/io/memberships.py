@@ -32,8 +32,6 @@ if TYPE_CHECKING:
 LONG_COLUMNS = ("topic", "doc", "group", "weight")
 LONG_TABLE = "columns doc and group, perhaps topic and weight"
 WIDE_TABLE = "columns doc, perhaps topic, and one column of numbers per group"
-TARGET_TOLERANCE = 1e-4
-"""How far from 1 the sum of a target may be: enough for shares printed with four decimals."""
 ROW_TOLERANCE = 0.01 + 1e-9
 """How far from 1 memberships may sum without a warning: enough for three shares printed with two decimals."""
 
@@ -87,6 +85,10 @@ class MembershipColumns:
     def dense(self, rows: Ints) -> Floats:
         """The memberships (n, groups) of n rows; zeros for a row of −1."""
         weights = np.zeros((rows.size, self.groups))
+        if self.shares.size == self.topic_of.size:  # every row has one share
+            found = np.flatnonzero(rows >= 0)
+            weights[found, self.group_of[rows[found]]] = self.shares[rows[found]]
+            return weights
         counts = np.where(rows >= 0, np.diff(self._starts, append=0)[rows], 0)
         ends = np.cumsum(counts)
         at = np.arange(ends[-1] if rows.size else 0) + np.repeat(self._starts[rows] - (ends - counts), counts)
@@ -157,8 +159,8 @@ def read_memberships(spec: AttributeSpec) -> MembershipColumns:
         return collect(source.name, header, rows, spec.groups, warn="weight" in header)
     if _is_wide(header_of(source), spec.groups):
         line, header, rows = table(source, ())
-        long_header, long_rows = long_of_wide(Place(source.name, line), header, rows, spec.groups)
-        return collect(source.name, long_header, long_rows, spec.groups, warn=True)
+        header = _wide_header(Place(source.name, line), header, spec.groups)
+        return collect(source.name, *long_rows(source.name, header, rows), spec.groups, warn=True)
     return _read_ntcir(source, spec.groups)
 
 
@@ -170,39 +172,17 @@ def _is_wide(header: Sequence[str], groups: Sequence[str]) -> bool:
     )
 
 
-def long_of_wide(
-    place: Place, header: Sequence[str], rows: Iterable[Row], groups: Sequence[str]
-) -> tuple[list[str], Iterator[Row]]:
-    """The header and the rows of a long table, for `collect`, from those of a wide one.
+def _wide_header(place: Place, header: Sequence[str], groups: Sequence[str]) -> list[str]:
+    """The header of a wide file; the one column that is neither `topic` nor a group has the documents.
 
-    Besides `topic`, the one column that is not a group has the documents, whatever its name: `page_id` in TREC Fair.
-
-    >>> header, rows = long_of_wide(Place("x"), ["doc", "f", "m"], [(2, ["a", "0.25", "0.75"])], ["f", "m"])
-    >>> header, list(rows)
-    (['doc', 'group', 'weight'], [(2, ['a', 'f', '0.25']), (2, ['a', 'm', '0.75'])])
+    It has other names too: `page_id` in TREC Fair.
     """
     others = [name for name in header if name not in groups and name != "topic"]
     lacking = [group for group in groups if group not in header]
     if lacking or len(others) != 1 or others[0] in LONG_COLUMNS[2:]:
         found = f"no column for the group {escape(lacking[0])!r}" if lacking else f"columns {names(header)}"
         raise InputError(place, found, f"{WIDE_TABLE} ({names(groups)})")
-    ids = [header.index(name) for name in ("topic", others[0]) if name in header]
-    columns = [(group, header.index(group)) for group in groups]
-
-    def cells() -> Iterator[Row]:
-        seen = set()
-        for line, row in rows:
-            start = [row[at] for at in ids]
-            if tuple(start) in seen:
-                found = f"document {escape(str(start[-1]))!r} a second time"
-                raise InputError(Place(place.file, line), found, "one line per document")
-            seen.add(tuple(start))
-            # Most cells are 0. A row without any other keeps one, to be reported.
-            filled = [(group, row[at]) for group, at in columns if row[at] not in ("0", "0.0", 0)]
-            for group, weight in filled or [(columns[0][0], 0.0)]:
-                yield line, [*start, group, weight]
-
-    return [*["topic"][: len(ids) - 1], "doc", "group", "weight"], cells()
+    return ["doc" if name == others[0] else name for name in header]
 
 
 def _read_ntcir(source: Source, groups: Sequence[str]) -> MembershipColumns:
@@ -281,6 +261,34 @@ def collect(
     return _normalised(columns, lambda row: Place(name, first_line[row]), warn=warn)
 
 
+def long_rows(name: str, header: Sequence[str], rows: Iterable[Row]) -> tuple[list[str], Iterator[Row]]:
+    """The header and the rows of a wide table, `[topic,] doc` and one column per group, as those of a long one.
+
+    >>> header, rows = long_rows("x.csv", ["doc", "f", "m"], [(2, ["a", "0.2", "0.8"])])
+    >>> header, list(rows)
+    (['doc', 'group', 'weight'], [(2, ('a', 'f', '0.2')), (2, ('a', 'm', '0.8'))])
+    """
+    keys = [key for key in ("topic", "doc") if key in header]
+    at = [header.index(key) for key in keys]
+    groups = [(column, group) for column, group in enumerate(header) if group not in keys]
+
+    def cells() -> Iterator[Row]:
+        seen = set()
+        for line, row in rows:
+            ids = tuple(row[column] for column in at)
+            if ids in seen:
+                where = f" in topic {escape(ids[0])!r}" if len(ids) > 1 else ""
+                found = f"document {escape(ids[-1])!r}{where} a second time"
+                raise InputError(Place(name, line), found, "one line per document")
+            seen.add(ids)
+            # Most cells are 0. A row without any other keeps one, to be reported.
+            filled = [(group, row[column]) for column, group in groups if row[column] not in ("0", "0.0", 0)]
+            for group, weight in filled or [(groups[0][1], 0.0)]:
+                yield line, (*ids, group, weight)
+
+    return [*keys, "group", "weight"], cells()
+
+
 def group_name(label: Any, where: str = "") -> str:
     """The name of a group that is given as a label: a whole number is written without a decimal point.
 
@@ -330,8 +338,7 @@ def rows_of(given: pd.DataFrame | Mapping[str, Any], name: str) -> tuple[list[st
     header = [group_name(column, where) for column in given.columns]
     rows: Iterable[Row] = enumerate(zip(*map(cells, given.columns), strict=True), 1)
     if wide:
-        groups = [group for group in header if group not in ("topic", "doc")]
-        header, rows = long_of_wide(Place(name), header, rows, groups)
+        header, rows = long_rows(name, header, rows)
     return header, list(rows)
 
 
