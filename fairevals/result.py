@@ -30,7 +30,7 @@ from fairevals.evaluation.plan import Plan
 from fairevals.evaluation.scores import Scores
 from fairevals.io.out import Table, render
 from fairevals.io.task import PolicySpec, Task
-from fairevals.measures import Measure
+from fairevals.measures import Measure, parse_measure
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -304,10 +304,11 @@ def evaluate(
 
     `runs` is a path, a DataFrame (topic, doc, score[, sample]), a dict of dicts {topic: {doc: score}}, a `Run`,
     a list of those, or a dict {name: run}. `qrels` is a path, a DataFrame (topic, doc, grade) or a dict of dicts.
-    Both may be objects of ranx or ir_datasets. `measures` is a measure, such as `nDCG@10` or "nDCG@10", or a list of
-    them. `groups` is {attribute: …}, see `fairevals.Attribute`. A `task` gives defaults for all but the runs.
-    `policy` is "ranking", "pl" (scores divided by `temperature` are log-weights of Plackett-Luce; values that are not
-    exact are means over `samples` rankings drawn with the `seed`) or "samples". `jobs` is the number of processes.
+    Both may be objects of ranx or ir_datasets. `measures` is a measure, such as `nDCG@10` or "nDCG@10", a list of
+    them, or a dict {label: measure} whose labels are displayed in tables and figures. `groups` is {attribute: …}, see
+    `fairevals.Attribute`. A `task` gives defaults for all but the runs. `policy` is "ranking", "pl" (scores divided by
+    `temperature` are log-weights of Plackett-Luce; values that are not exact are means over `samples` rankings drawn
+    with the `seed`) or "samples". `jobs` is the number of processes.
 
     Values are means over the topics on which a measure is defined. An undefined value is NaN, and counted. Where
     rankings are sampled (`policy="pl"`), a standard error goes with each value. Remarks, such as missing topics or
@@ -322,13 +323,18 @@ def evaluate(
     if not isinstance(jobs, (int, np.integer)) or isinstance(jobs, bool) or jobs < 1:
         raise UsageError(f"jobs is {escape(repr(jobs))}; expected a whole number of at least 1")
     collection = load_collection(task, qrels, groups)
+    given = measures is not None
+    if isinstance(measures, Mapping):
+        labelled = [{"measure": parse_measure(one), "label": label} for label, one in measures.items()]
+        collection = replace(collection, task=replace(collection.task, measures=labelled, labels={}))
+        measures = None  # they are the task's now
     spec = policy_of(collection, policy, samples=samples, seed=seed, temperature=temperature)
     listed = list_runs(runs)
     for run in listed:
         if isinstance(run, Named) and is_frame(run.run) and run.run.empty:
             raise UsageError(f"the run {escape(run.name)!r} has no documents")
     result = scored(listed, collection, Plan.of(collection, measures, spec), jobs=jobs)
-    result = replace(result, qrels=qrels, given=measures is not None)
+    result = replace(result, qrels=qrels, given=given)
     for remark in result.remarks:
         warnings.warn(RemarkWarning(remark), stacklevel=2)
     return result

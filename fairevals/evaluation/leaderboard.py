@@ -66,8 +66,14 @@ def ranking_of_runs(scores: Scores, measure: int = 0) -> list[int]:
     return sorted(range(len(scores.runs)), key=key)
 
 
+def head(scores: Scores, measure: int) -> str:
+    """What is displayed for a measure, with the arrow of its direction."""
+    one = scores.measures[measure]
+    return f"{scores.label(one)} {one.direction.arrow}".rstrip()
+
+
 def _heads(scores: Scores) -> list[str]:
-    return [f"{measure} {measure.direction.arrow}".rstrip() for measure in scores.measures]
+    return [head(scores, m) for m in range(len(scores.measures))]
 
 
 def leaderboard(scores: Scores, places: int = 4) -> Table:

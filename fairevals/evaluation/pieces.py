@@ -380,7 +380,7 @@ def score(
                     pieces.append(Piece(run, sources[run]))
                 else:
                     pieces += one.missing(run, collection.task.order)
-    named, statuses = [], []
+    named, statuses, teams = [], [], []
     remarks = list(_unmapped_remarks(collection.attributes))
     for run, one in enumerate(gathered):
         tag, source = one.pieces[0].tag, one.pieces[0].source
@@ -389,6 +389,7 @@ def score(
         named.append((given[run] or info.name or tag, source if file == "-" else file))
         tag = given[run] or tag
         statuses.append(info.status)
+        teams.append(info.team)
         remarks += _notes(tag, one.topics.keys(), collection)
         remarks += policy_remarks(tag, plan.policy, [piece.diagnosed for piece in one.pieces])
         if one.documents.any() and not any(piece.judged for piece in one.pieces):
@@ -409,6 +410,8 @@ def score(
         se=se[:, : len(shown)],
         comparable=_comparable(collection, replace(plan, measures=shown), values[:, : len(shown)], documents),
         statuses=tuple(statuses) if collection.task.runs else (),
+        teams=tuple(teams) if any(teams) else (),
+        labels=plan.labels,
     )
     return replace(scores, notes=(*remarks, *_incomplete_remarks(scores)))
 

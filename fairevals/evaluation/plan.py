@@ -1,7 +1,7 @@
 """Which measures are computed, under which policy, and how a run is opened for them."""
 
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any, Self
 
 import numpy as np
@@ -15,7 +15,14 @@ from fairevals.collection.spelling import topic_variants
 from fairevals.errors import InputError, Place, UsageError, escape, unknown
 from fairevals.io.runs import RunOptions
 from fairevals.io.task import PolicySpec
-from fairevals.measures import CompositeMeasure, ExposureMeasure, LinearMeasure, Measure, parse_measures
+from fairevals.measures import (
+    CompositeMeasure,
+    ExposureMeasure,
+    LinearMeasure,
+    Measure,
+    parse_measure,
+    parse_measures,
+)
 from fairevals.measures.shares import Unjudged
 from fairevals.policy.diagnosis import diagnose_policy
 from fairevals.policy.policies import OneRanking, PlackettLuceRun, Policy, SampledRankings
@@ -32,6 +39,8 @@ class Plan:
     measures: tuple[Measure, ...]
     policy: PolicySpec
     requirements: Requirements
+    labels: Mapping[str, str] = field(default_factory=dict)
+    """What is displayed for a measure, by its name: the task's labels."""
 
     @classmethod
     def of(cls, collection: Collection, measures: Any = None, policy: PolicySpec | None = None) -> Self:
@@ -46,12 +55,29 @@ class Plan:
         attributes = {name for part in parts for name in _attributes(part, collection)}
         names = tuple(name for name in collection.attribute_names if name in attributes)
         everything = any(part.needs_all_documents for part in parts)
-        return cls(unique, policy, Requirements(depth, everything, names))
+        return cls(unique, policy, Requirements(depth, everything, names), _labels(collection, unique))
 
     @classmethod
     def reading(cls, policy: PolicySpec, attributes: Iterable[str] = ()) -> Self:
         """A plan without measures, to open runs with: all documents and all ranks."""
         return cls((), policy, Requirements(None, True, tuple(attributes)))
+
+
+def _labels(collection: Collection, measures: Sequence[Measure]) -> dict[str, str]:
+    """The task's labels by the full names of the measures; two measures displayed alike are a `UsageError`."""
+    task = collection.task
+    resolved = ((parse_measure(text).with_cutoff(task.cutoff), label) for text, label in task.labels.items())
+    labels = {str(measure): str(escape(label, 80)) for measure, label in resolved}
+    displayed: dict[str, str] = {}
+    for name in map(str, measures):
+        label = labels.get(name, name)
+        if label in displayed:
+            both = f"{displayed[label]} and {name} are both displayed as {label!r}"
+            raise UsageError(
+                f"{escape(str(task.path or 'measures'), 200)}: {both}; give each a label of its own"
+            )
+        displayed[label] = name
+    return labels
 
 
 def with_components(plan: Plan, collection: Collection, *, unjudged: bool = False) -> Plan:

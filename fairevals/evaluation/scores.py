@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -45,12 +45,20 @@ class Scores:
     """Remarks on the runs: skipped topics, missing topics, incomplete runs and so on."""
     statuses: tuple[str, ...] = ()
     """The status of each run (see `io.task.STATUSES`); empty where no runs table gives any: all are official."""
+    teams: tuple[str, ...] = ()
+    """The team of each run, which may be empty; empty where no runs table gives any."""
+    labels: Mapping[str, str] = field(default_factory=dict)
+    """What is displayed for a measure, by its name; a measure without a label has its name displayed."""
     comparable: Bools | None = None
     """(runs, measures, topics): whether a run without a value there is incomplete; None: where any run has a value."""
 
     def status(self, run: int) -> str:
         """official, unofficial, baseline or reference."""
         return self.statuses[run] if self.statuses else "official"
+
+    def label(self, measure: Measure | str) -> str:
+        """What tables and figures display for a measure: its label, or else its name."""
+        return self.labels.get(str(measure), str(measure))
 
     def on_topics(self, positions: Sequence[int]) -> Scores:
         """The scores on some of the topics."""
@@ -116,7 +124,7 @@ class Scores:
         """A remark for each measure that is undefined on some topic for some run."""
         topics = pluralize(len(self.topics), "topic")
         return [
-            f"{measure} is undefined on up to {count} of {topics}: not in its mean"
+            f"{self.label(measure)} is undefined on up to {count} of {topics}: not in its mean"
             for measure, count in zip(self.measures, self.undefined().tolist(), strict=True)
             if count
         ]

@@ -12,6 +12,7 @@ from matplotlib.transforms import Bbox
 
 from fairevals.errors import escape
 from fairevals.evaluation.exposures import DocumentRow, GroupRow
+from fairevals.evaluation.leaderboard import head
 from fairevals.report.board import Board
 from fairevals.report.groups import Distribution, Merits, condense
 from fairevals.report.style import COLOURS, HATCHES, INK, figure_legend, filling, labels, new_figure
@@ -77,8 +78,8 @@ def draw_plane(
             look: Any = {"color": colour, "markerfacecolor": fill, "markersize": 6, "zorder": 3}
             if mine:
                 axes.plot(x[mine], y[mine], marker, label=label, **look)
-    axes.set_xlabel(f"{board.scores.measures[across]} {board.scores.measures[across].direction.arrow}")
-    axes.set_ylabel(f"{board.scores.measures[up]} {board.scores.measures[up].direction.arrow}")
+    x_name, y_name = (head(board.scores, m) for m in (across, up))
+    axes.set(xlabel=x_name, ylabel=y_name)
     axes.margins(0.12)
     some = [r for r in known if len(known) <= MAX_LABELS or r in front or kinds.get(r) == "baseline"]
     place_labels(axes, x[some], y[some], [names[r] for r in some])
@@ -103,14 +104,14 @@ def place_labels(axes: Axes, x: Floats, y: Floats, texts: Sequence[str]) -> None
                 break
 
 
-def gains_figure(paired: Paired, run: str, baseline: str) -> Figure:
+def gains_figure(paired: Paired, run: str, baseline: str, measure: str) -> Figure:
     """One bar per topic, the largest gain first; the run is better where a bar goes up."""
     with new_figure(9.0, 3.2) as figure:
-        draw_gains(figure.add_subplot(), paired, run, baseline)
+        draw_gains(figure.add_subplot(), paired, run, baseline, measure)
     return figure
 
 
-def draw_gains(axes: Axes, paired: Paired, run: str, baseline: str) -> None:
+def draw_gains(axes: Axes, paired: Paired, run: str, baseline: str, measure: str) -> None:
     """One bar per topic, the largest gain first, and the mean."""
     gains = np.sort(paired.gains)[::-1]
     for members, style, name in ((gains > 0, 0, "better"), (gains < 0, 1, "worse")):
@@ -122,7 +123,7 @@ def draw_gains(axes: Axes, paired: Paired, run: str, baseline: str) -> None:
     axes.set_xticks([])
     axes.set(
         xlabel=f"topics, the largest gain first ({gains.size})",
-        ylabel=f"gain in {paired.measure}",
+        ylabel=f"gain in {measure}",
         title=f"{run} against {baseline}",
     )
     axes.grid(axis="x", visible=False)

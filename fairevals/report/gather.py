@@ -203,11 +203,11 @@ def _remarks(report: Report) -> Iterator[str]:
     scores, means = report.scores, report.board
     if report.comparisons is None:  # else the comparisons tell it
         yield from scores.undefined_remarks()
-    added = [str(measure) for measure in scores.measures[report.asked :]]
+    added = [scores.label(measure) for measure in scores.measures[report.asked :]]
     if added:
         yield f"added, to show usefulness and fairness apart: {', '.join(added)}"
     noisy = [
-        f"{scores.measures[m]} of {escape(scores.runs[r])}"
+        f"{scores.label(scores.measures[m])} of {escape(scores.runs[r])}"
         for r, row in enumerate(means.entries)
         for m, entry in enumerate(row)
         if entry.notable

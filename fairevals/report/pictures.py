@@ -36,13 +36,14 @@ def pictures(report: Report) -> Iterator[Picture]:
     focus = report.focus()
     if focus is not None and focus.topics:
         run, baseline = labels([focus.run, focus.baseline], 40)
+        measure = report.scores.label(focus.measure)
         yield Picture(
             "topics",
             "topics",
-            figure_bytes(figures.gains_figure(focus, run, baseline)),
-            f"Bars of the gain in {focus.measure} of {run} over {baseline}, one bar per topic: better on {focus.wins}, "
+            figure_bytes(figures.gains_figure(focus, run, baseline, measure)),
+            f"Bars of the gain in {measure} of {run} over {baseline}, one bar per topic: better on {focus.wins}, "
             f"the same on {focus.ties}, worse on {focus.losses} of {len(focus.topics)} topics.",
-            f"Gain of {run} over {baseline} in {focus.measure}, topic by topic.",
+            f"Gain of {run} over {baseline} in {measure}, topic by topic.",
         )
     for number, column in enumerate(report.distributions, 1):
         yield _ranks(number, [one for one in column if one.topics])
@@ -64,7 +65,7 @@ def pictures(report: Report) -> Iterator[Picture]:
             "document above the dotted line has more than its share.",
         )
     if report.correlations is not None:
-        names = labels(report.correlations.measures, 30)
+        names = labels([report.scores.label(name) for name in report.correlations.measures], 30)
         tau = report.correlations.tau[np.triu_indices(len(names), 1)]
         known = tau[~np.isnan(tau)]
         between = f"between {known.min():.2f} and {known.max():.2f}" if known.size else "undefined everywhere"
@@ -85,7 +86,7 @@ def _tradeoff(report: Report, across: int, up: Sequence[int]) -> Picture:
     kinds = dict.fromkeys(report.references, "reference policy") | {report.baseline: "baseline"}
     figure = figures.tradeoff_figure(board, labels(scores.runs, 20), across, up, kinds)
     fronts = "; ".join(
-        f"with {scores.measures[m]}: {', '.join(names[r] for r in board.front(across, m)) or 'none'}"
+        f"with {scores.label(scores.measures[m])}: {', '.join(names[r] for r in board.front(across, m)) or 'none'}"
         for m in up
     )
     hollow = " Incomplete runs are hollow and never on the front." if board.any("incomplete") else ""
@@ -93,7 +94,8 @@ def _tradeoff(report: Report, across: int, up: Sequence[int]) -> Picture:
         "tradeoff",
         "tradeoff",
         figure_bytes(figure),
-        f"Scatter of {scores.measures[across]} against fairness. On the Pareto front are, {fronts}.{hollow}",
+        f"Scatter of {scores.label(scores.measures[across])} against fairness. On the Pareto front are, {fronts}."
+        f"{hollow}",
         f"Usefulness against fairness: means over topics with 95 % intervals.{hollow}",
     )
 

@@ -54,7 +54,8 @@ class Plots:
             raise UsageError(f"the run and the baseline are both {self.scores.runs[r]!r}")
         paired = pair(self.scores, self._measure(measure), r, b)
         with _drawing(ax, 9.0, 3.2) as axes:
-            figures.draw_gains(axes, paired, *labels([paired.run, paired.baseline], 40))
+            names = labels([paired.run, paired.baseline], 40)
+            figures.draw_gains(axes, paired, *names, self.scores.label(paired.measure))
         return axes
 
     def groups(self, attribute: str | None = None, run: Any = 0, *, ax: Axes | None = None) -> Axes:

@@ -64,7 +64,8 @@ def record(report: Report, drawn: Sequence[Picture]) -> bytes:
         "statuses": {run: scores.status(r) for r, run in enumerate(scores.runs)},
         "measures": [
             {
-                **{"name": str(measure), "direction": str(measure.direction), "role": role(measure)},
+                **{"name": str(measure), "label": scores.label(measure)},
+                **{"direction": str(measure.direction), "role": role(measure)},
                 **{"formula": measure.formula, "source": measure.source, "asked": m < report.asked},
             }
             for m, measure in enumerate(scores.measures)

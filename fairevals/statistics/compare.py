@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from html import escape as escape_html
@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from fairevals.errors import UsageError, escape, pluralize, unknown
+from fairevals.evaluation.leaderboard import head
 from fairevals.evaluation.scores import Scores
 from fairevals.io.out import DECIMALS, Cell, Table, format_number, format_p, render
 from fairevals.statistics import inference
@@ -261,37 +262,38 @@ def remarks(comparisons: Comparisons) -> list[str]:
     Distances to a target, the family of Tukey's test, p-values that could not be computed, incomplete runs, topics
     that were left out, and notable sampling error.
     """
-    lines, all_rows = [], comparisons.rows
+    lines, all_rows, label = [], comparisons.rows, comparisons.scores.label
     measures = list(dict.fromkeys(row.measure for row in all_rows))
     targets = dict.fromkeys(row.measure for row in all_rows if row.direction.target is not None)
     if targets:
         what = "differences are of the distances to the best value, less is better"
-        lines.append(f"{', '.join(targets)}: {what}")
+        lines.append(f"{', '.join(map(label, targets))}: {what}")
     lines += dict.fromkeys(map(str, comparisons.families))
     for reason in dict.fromkeys(row.untested for row in all_rows if row.untested):
-        lines.append(f"no p-value, {reason}: {_listed([row for row in all_rows if row.untested == reason])}")
+        untested = [row for row in all_rows if row.untested == reason]
+        lines.append(f"no p-value, {reason}: {_listed(untested, label)}")
     for measure in measures:
         rows = comparisons.of(measure)
         incomplete = list(dict.fromkeys(escape(run) for row in rows for run in row.incomplete))
         if incomplete:
             names = abridged(incomplete, LISTED_NAMES)
-            lines.append(f"{measure}: incomplete runs, compared on common topics only: {names}")
+            lines.append(f"{label(measure)}: incomplete runs, compared on common topics only: {names}")
         shared = set(rows[0].undefined).intersection(*(row.undefined for row in rows))
         left_out = [("" if len(rows) == 1 else " for every run", shared)]
         left_out += [(f" for {escape(row.run)}", set(row.undefined) - shared) for row in rows]
         for whom, topics in (item for item in left_out if item[1]):
             names = abridged([escape(t) for t in comparisons.scores.topics if t in topics], LISTED_NAMES)
             count = pluralize(len(topics), "topic")
-            lines.append(f"{measure}: left out as undefined{whom}: {count} ({names})")
+            lines.append(f"{label(measure)}: left out as undefined{whom}: {count} ({names})")
     noisy = [row for row in all_rows if row.spread.notable]
     if noisy:
         what = f"sampling error above {100 * NEGLIGIBLE:g} % of the standard error (draw more samples)"
-        lines.append(f"{what}: {_listed(noisy)}")
+        lines.append(f"{what}: {_listed(noisy, label)}")
     return lines
 
 
-def _listed(rows: Sequence[Comparison]) -> str:
-    return abridged([f"{row.measure} of {escape(row.run)}" for row in rows], LISTED_NAMES)
+def _listed(rows: Sequence[Comparison], label: Callable[[str], str]) -> str:
+    return abridged([f"{label(row.measure)} of {escape(row.run)}" for row in rows], LISTED_NAMES)
 
 
 COMPARISON_COLUMNS = (
@@ -337,9 +339,8 @@ def summary_table(comparisons: Comparisons, places: int = 4) -> Table:
         mean = scores.mean(b, m)
         blanks: tuple[Cell, ...] = (None,) * (5 + len(correction))
         remark = "baseline, incomplete" if scores.incomplete[b, m] else "baseline"
-        head = f"{measure} {measure.direction.arrow}".rstrip()
         value = mean.value / mean.topics if measure.aggregation == "sum" and mean.topics else mean.value
-        rows.append((head, comparisons.baseline, value, *blanks, mean.topics, remark))
+        rows.append((head(scores, m), comparisons.baseline, value, *blanks, mean.topics, remark))
         for row in comparisons.of(str(measure)):
             if row.significant:
                 marked.add((len(rows), 5 + len(correction)))
