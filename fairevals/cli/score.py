@@ -9,6 +9,7 @@ from fairevals.errors import UsageError
 
 SUMMARY = "Score runs for usefulness and fairness: a leaderboard, or a table for other programs."
 EXAMPLE = """  fairevals score --task qrels/task.toml runs/*.run
+  fairevals score --task my.toml runs/*.run --by TYPE --ci --format latex
   fairevals score --qrels my.qrels my.run -m nDCG@10 -m AP -q --format csv -o scores.csv"""
 
 
@@ -18,6 +19,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
     common.add_measures(parser)
     add = parser.add_argument
     add("-q", "--per-topic", action="store_true", help="print every topic, not only means")
+    common.add_by(parser)
+    text = "also print 95 %% intervals over topics, and in tables letters: runs that share one do not differ"
+    add("--ci", action="store_true", help=text)
     text = "also print the parts of composed measures (GFR, M1), and the share of attention on unjudged documents"
     add("--components", action="store_true", help=text)
     common.add_policy(parser)
@@ -44,7 +48,7 @@ def run(args: argparse.Namespace) -> int:
     with nullcontext() if args.dask is None else _cluster(args) as executor:
         result = scored(args.runs, collection, plan, jobs=args.jobs, executor=executor, progress=show)
     common.log(*result.remarks)
-    options = {"places": args.places, "spreadsheet": args.spreadsheet}
+    options = {"by": args.topic_groups, "ci": args.ci, "places": args.places, "spreadsheet": args.spreadsheet}
     common.emit([result.render(args.format, per_topic=args.per_topic, **options)], args.output)
     return 0
 

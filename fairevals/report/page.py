@@ -10,7 +10,7 @@ import numpy as np
 from markupsafe import Markup
 
 from fairevals.errors import escape, pluralize
-from fairevals.evaluation.leaderboard import head
+from fairevals.evaluation.leaderboard import group_table, head
 from fairevals.io.out import format_number, format_p
 from fairevals.measures import Measure
 from fairevals.report import html
@@ -76,6 +76,7 @@ def page(report: Report, pictures: Sequence[Picture]) -> bytes:
         long_names=labels(runs, LONG_NAME),
         bars=[interval_bars(report.board, m) for m in range(len(report.scores.measures))],
         cards=_cards(report),
+        by_group=group_table(report.scores, report.parts) if report.parts else None,
         glossary=_glossary(report.scores.measures),
         data=plain(page_data(report)),
     )

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from fairevals.errors import escape
+from fairevals.evaluation.leaderboard import head
 from fairevals.io.folders import safe_name
 from fairevals.report import figures
 from fairevals.report.figures import group_labels
@@ -33,6 +34,18 @@ def pictures(report: Report) -> Iterator[Picture]:
     """All figures, in the order of the page."""
     if report.across is not None and report.up:
         yield _tradeoff(report, report.across, report.up[:MAX_PLANES])
+    scores, groups = report.scores, report.board.groups
+    tested = [m for m in range(report.asked) if any(groups[m].letters)][:MAX_PLANES]
+    if tested:
+        pairs = all_pairs_text(report, tested)
+        yield Picture(
+            "pairs",
+            "pairs",
+            figure_bytes(figures.pairs_figure(scores, groups, tested, report.board.alpha)),
+            f"Matrices of the differences between every two runs, with p-values: {pairs}.",
+            "Every two runs by randomised Tukey HSD, best first: above the diagonal the gain of the row over the "
+            "column, below it p. Pairs that differ significantly are coloured, blue where the row is better.",
+        )
     focus = report.focus()
     if focus is not None and focus.topics:
         run, baseline = labels([focus.run, focus.baseline], 40)
@@ -79,6 +92,17 @@ def pictures(report: Report) -> Iterator[Picture]:
         )
     if report.trained is not None:
         yield from _trained(report.trained)
+
+
+def all_pairs_text(report: Report, measures: Sequence[int]) -> str:
+    """How many pairs of runs differ, by measure."""
+    texts = []
+    for m in measures:
+        p = report.board.groups[m].tukey.p[np.triu_indices(len(report.board.groups[m].family.places), 1)]
+        texts.append(
+            f"{head(report.scores, m)} {int((p < report.board.alpha).sum())} of {p.size} pairs differ"
+        )
+    return "; ".join(texts)
 
 
 def _tradeoff(report: Report, across: int, up: Sequence[int]) -> Picture:

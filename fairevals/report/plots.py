@@ -18,6 +18,7 @@ from fairevals.report.gather import DEPTH
 from fairevals.report.groups import run_details
 from fairevals.report.style import labels, styled
 from fairevals.statistics.pairing import pair
+from fairevals.statistics.tukey import significance_groups
 
 
 @dataclass(frozen=True)
@@ -54,8 +55,22 @@ class Plots:
             raise UsageError(f"the run and the baseline are both {self.scores.runs[r]!r}")
         paired = pair(self.scores, self._measure(measure), r, b)
         with _drawing(ax, 9.0, 3.2) as axes:
-            names = labels([paired.run, paired.baseline], 40)
-            figures.draw_gains(axes, paired, *names, self.scores.label(paired.measure))
+            (name, other), shown = (
+                labels([paired.run, paired.baseline], 40),
+                self.scores.label(paired.measure),
+            )
+            figures.draw_gains(axes, paired, name, other, shown)
+        return axes
+
+    def pairs(self, measure: Any = None, *, ax: Axes | None = None) -> Axes:
+        """Every two runs by randomised Tukey HSD, best first: gains above the diagonal, p-values below it.
+
+        Pairs that differ significantly are coloured: blue where the run of the row is better.
+        """
+        m, seed, alpha = self._measure(measure), self.plan.policy.seed, 0.05
+        group = significance_groups(self.scores, m, alpha=alpha, seed=seed)
+        with _drawing(ax) as axes:
+            figures.draw_pairs(axes, self.scores, m, group, alpha)
         return axes
 
     def groups(self, attribute: str | None = None, run: Any = 0, *, ax: Axes | None = None) -> Axes:

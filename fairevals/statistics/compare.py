@@ -6,7 +6,6 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from html import escape as escape_html
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -14,7 +13,16 @@ import numpy as np
 from fairevals.errors import UsageError, escape, pluralize, unknown
 from fairevals.evaluation.leaderboard import head
 from fairevals.evaluation.scores import Scores
-from fairevals.io.out import DECIMALS, Cell, Table, format_number, format_p, render
+from fairevals.io.out import (
+    DECIMALS,
+    PEOPLE,
+    Cell,
+    Table,
+    format_number,
+    format_p,
+    render,
+    render_with_notes,
+)
 from fairevals.statistics import inference
 from fairevals.statistics.inference import CORRECTIONS, Interval, PairedTest, correct
 from fairevals.statistics.pairing import (
@@ -115,23 +123,29 @@ class Comparisons:
         """The rows of one measure."""
         return tuple(row for row in self.rows if row.measure == measure)
 
-    def frame(self) -> pd.DataFrame:
+    def full(self) -> Table:
         """One row per measure and run, with all digits: see `full_table`."""
+        return full_table(self)
+
+    def summaries(self, style: str, places: int) -> tuple[list[Table], list[str]]:
+        """The tables for people, and the notes below them."""
+        notes = [description(self, "*" if style == "table" else "bold:"), *remarks(self)]
+        return [summary_table(self, places)], notes
+
+    def frame(self) -> pd.DataFrame:
+        """The full table as a DataFrame."""
         import pandas as pd
 
-        table = full_table(self)
+        table = self.full()
         return pd.DataFrame(list(table.rows), columns=list(table.columns))
 
     def render(self, style: str = "table", places: int | None = None, *, spreadsheet: bool = False) -> str:
         """As text: a summary with remarks ("table", "latex" or "html"), or all digits ("csv", "tsv", "json")."""
-        if style not in ("table", "latex", "html"):
-            return render(full_table(self), style, places, spreadsheet=spreadsheet)
-        before, after = {"latex": ("% ", ""), "html": ("<p>", "</p>")}.get(style, ("", ""))
-        lines = [description(self, "*" if style == "table" else "bold:"), *remarks(self)]
-        notes = [f"{before}{escape_html(line) if style == 'html' else line}{after}\n" for line in lines]
-        return render(summary_table(self, DECIMALS if places is None else places), style, places) + "".join(
-            notes
-        )
+        if style not in PEOPLE:
+            return render(self.full(), style, places, spreadsheet=spreadsheet)
+        tables, notes = self.summaries(style, DECIMALS if places is None else places)
+        texts = [render(table, style, places) for table in tables[:-1]]
+        return "\n".join([*texts, render_with_notes(tables[-1], style, places, notes)])
 
     def __str__(self) -> str:
         return self.render().rstrip("\n")
@@ -182,29 +196,43 @@ def compare(
         if test == "tukey":
             families.append(tukey_family(scores, m, include=b))
             groups = significance_groups(scores, m, families[-1], alpha=alpha, **draws)
-            tested = [_within_family(scores, m, r, b, groups) for r in others]
+            tested = [within_family(scores, m, r, b, groups) for r in others]
         else:
             tested = [_test_pair(pair(scores, m, r, b), test, 1 - alpha, draws) for r in others]
         corrected = correct(np.array([result.p for _, result, _ in tested]), correction).tolist()
-        for r, p, (paired, result, interval) in zip(others, corrected, tested, strict=True):
-            untested = "the difference is the same on every topic"
-            if len(paired.topics) < 2:
-                untested = "at least two common topics are needed"
-            elif families and r not in families[-1].places:
-                untested = "the run is outside the family"
-            rows.append(
-                Comparison(
-                    **vars(paired),
-                    **interval._asdict(),
-                    p=result.p,
-                    corrected=p,
-                    effect=result.effect,
-                    untested=untested if math.isnan(result.p) else "",
-                    incomplete=tuple(scores.runs[i] for i in (r, b) if scores.incomplete[i, m]),
-                    alpha=alpha,
-                )
-            )
+        for r, p, one in zip(others, corrected, tested, strict=True):
+            outside = bool(families) and r not in families[-1].places
+            rows.append(comparison(scores, m, (r, b), one, p, alpha, outside=outside))
     return Comparisons(scores, scores.runs[b], test, correction, alpha, tuple(rows), tuple(families))
+
+
+def comparison(
+    scores: Scores,
+    m: int,
+    runs: tuple[int, int],
+    tested: tuple[Paired, PairedTest, Interval],
+    corrected: float,
+    alpha: float,
+    *,
+    outside: bool = False,
+) -> Comparison:
+    """A tested pair, with the reason where there is no p-value; `outside`: a run is not in the family."""
+    paired, result, interval = tested
+    untested = "the difference is the same on every topic"
+    if len(paired.topics) < 2:
+        untested = "at least two common topics are needed"
+    elif outside:
+        untested = "the run is outside the family"
+    return Comparison(
+        **vars(paired),
+        **interval._asdict(),
+        p=result.p,
+        corrected=corrected,
+        effect=result.effect,
+        untested=untested if math.isnan(result.p) else "",
+        incomplete=tuple(scores.runs[i] for i in runs if scores.incomplete[i, m]),
+        alpha=alpha,
+    )
 
 
 def _test_pair(paired: Paired, test: str, level: float, draws: Any) -> tuple[Paired, PairedTest, Interval]:
@@ -219,7 +247,7 @@ def _test_pair(paired: Paired, test: str, level: float, draws: Any) -> tuple[Pai
     return paired, result, Interval(0.0, 0.0) if d.size >= 2 and not d.any() else interval
 
 
-def _within_family(
+def within_family(
     scores: Scores, m: int, r: int, b: int, groups: RunGroups
 ) -> tuple[Paired, PairedTest, Interval]:
     """The result of Tukey's test for two runs, on the topics of the family; undefined for a run outside it."""
