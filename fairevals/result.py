@@ -36,6 +36,7 @@ from fairevals.evaluation.leaderboard import (
 from fairevals.evaluation.pieces import score
 from fairevals.evaluation.plan import Plan
 from fairevals.evaluation.scores import Scores
+from fairevals.io.folders import check_folder, safe_name, write_files
 from fairevals.io.out import DECIMALS, PEOPLE, Table, render_with_notes
 from fairevals.io.task import PolicySpec, Task
 from fairevals.measures import Measure, parse_measure
@@ -150,6 +151,47 @@ class Result:
             return pd.DataFrame(values, index, columns)
         means = [[self.scores.mean(r, m).value for m in range(len(columns))] for r in range(len(self))]
         return pd.DataFrame(means, pd.Index(self.runs, name="run"), columns)
+
+    def matrix(self, measure: Any = None) -> pd.DataFrame:
+        """The values of one measure (default: the first): one row for each topic, one column for each run."""
+        import pandas as pd
+
+        from fairevals.statistics.pairing import measure_position
+
+        m = 0 if measure is None else measure_position(self.scores, measure, self.collection.task.cutoff)
+        index = pd.Index(self.topics, name="topic")
+        return pd.DataFrame(self.scores.values[:, m].T, index, pd.Index(self.runs, name="run"))
+
+    def to_tsm(
+        self, folder: str | os.PathLike[str], *, places: int | None = None, force: bool = False
+    ) -> Path:
+        """Write the topic-by-run matrices as NTCIR's tools, such as Discpower, read them, into a new folder.
+
+        For each measure there is MEASURE.tsm, with one line for each topic and one number for each run, separated by
+        spaces, and MEASURE.topics.txt with the topics of its lines; runs.txt has the runs of the columns. Those tools
+        take numbers only: a topic on which some run has no value is left out.
+        """
+        folder = check_folder(folder, force=force)
+        files = {"runs.txt": "".join(f"{escape(run, 10_000)}\n" for run in self.runs)}
+        for measure in self.measures:
+            name = safe_name(self.scores.label(measure))
+            files[f"{name}.tsm"] = self.tsm(measure, places=places)
+            topics = self.matrix(measure).dropna().index
+            files[f"{name}.topics.txt"] = "".join(f"{escape(topic, 10_000)}\n" for topic in topics)
+        write_files(folder, {name: text.encode() for name, text in files.items()})
+        return folder
+
+    def tsm(self, measure: Any = None, *, places: int | None = None) -> str:
+        """The text of one file of `to_tsm`."""
+        matrix = self.matrix(measure).dropna()
+        if matrix.empty:
+            what = self.scores.label(self.measures[0] if measure is None else measure)
+            raise UsageError(f"{what}: there is no topic on which every run has a value")
+        decimals = None if places is None else f"%.{places}f"
+        text: str = matrix.to_csv(
+            sep=" ", header=False, index=False, float_format=decimals, lineterminator="\n"
+        )
+        return text
 
     def by(self, groups: Any) -> pd.DataFrame:
         """Means over groups of topics: one row for each run and measure, one column for each group.

@@ -99,11 +99,11 @@ def add_policy(parser: Any) -> None:
     add("--temperature", type=positive_number, metavar="T", help="divides the log-weights (default 1)")
 
 
-def add_output(parser: Any, default: str = "table") -> None:
+def add_output(parser: Any, default: str = "table", more: tuple[str, ...] = ()) -> None:
     """--format, -o, --force, --spreadsheet, -p."""
     add = parser.add_argument_group("output").add_argument
     formats = ("table", "csv", "tsv", "json", "latex")
-    add("--format", choices=formats, default=default, help=f"default: {default}")
+    add("--format", choices=(*formats, *more), default=default, help=f"default: {default}")
     add_file(add)
     text = "in csv and tsv, put ' before names that a spreadsheet would take for formulas, such as =1+1"
     add("--spreadsheet", action="store_true", help=text)

@@ -1,11 +1,17 @@
 """`fairevals score`."""
 
+from __future__ import annotations
+
 import argparse
 from concurrent.futures import Executor
 from contextlib import AbstractContextManager, nullcontext
+from typing import TYPE_CHECKING
 
 from fairevals.cli import common
-from fairevals.errors import UsageError
+from fairevals.errors import UsageError, pluralize
+
+if TYPE_CHECKING:
+    from fairevals.result import Result
 
 SUMMARY = "Score runs for usefulness and fairness: a leaderboard, or a table for other programs."
 EXAMPLE = """  fairevals score --task qrels/task.toml runs/*.run
@@ -25,7 +31,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     text = "also print the parts of composed measures (GFR, M1), and the share of attention on unjudged documents"
     add("--components", action="store_true", help=text)
     common.add_policy(parser)
-    common.add_output(parser)
+    common.add_output(parser, more=("tsm",))
     common.add_jobs(parser)
     text = "score on a Dask cluster, such as tcp://host:8786, whose workers can read the files"
     add("--dask", metavar="ADDRESS", help=text)
@@ -41,15 +47,43 @@ def run(args: argparse.Namespace) -> int:
         raise UsageError("give --jobs or --dask, not both")
     if args.timeout is not None and args.dask is None:
         raise UsageError("--timeout is for --dask ADDRESS")
+    if args.format == "tsm":
+        _check_tsm(args)
     collection, plan = common.plan_of(args)
+    if args.format == "tsm" and args.output is None and len(plan.measures) > 1:
+        raise UsageError("a tsm file has one measure: give one -m, or a folder for the files with -o")
     if args.components:
         plan = with_components(plan, collection, unjudged=True)
     show = common.progress("scoring")
     with nullcontext() if args.dask is None else _cluster(args) as executor:
         result = scored(args.runs, collection, plan, jobs=args.jobs, executor=executor, progress=show)
     common.log(*result.remarks)
+    if args.format == "tsm":
+        return _emit_tsm(result, args)
     options = {"by": args.topic_groups, "ci": args.ci, "places": args.places, "spreadsheet": args.spreadsheet}
     common.emit([result.render(args.format, per_topic=args.per_topic, **options)], args.output)
+    return 0
+
+
+def _check_tsm(args: argparse.Namespace) -> None:
+    """Refuse what topic-by-run matrices do not have, and a folder that they cannot be written to."""
+    from fairevals.io.folders import check_folder
+
+    if args.topic_groups is not None or args.ci:
+        raise UsageError("--format tsm has values by topic: omit --by and --ci")
+    if args.output is not None:
+        check_folder(args.output, force=args.force)
+
+
+def _emit_tsm(result: Result, args: argparse.Namespace) -> int:
+    for measure in result.measures:
+        if count := int(result.matrix(measure).isna().any(axis=1).sum()):
+            topics = f"{pluralize(count, 'topic')} without a value of every run"
+            common.log(f"{result.scores.label(measure)}: left out of the matrix: {topics}")
+    if args.output is None:
+        common.emit([result.tsm(places=args.places)], None)
+    else:
+        result.to_tsm(args.output, places=args.places, force=args.force)
     return 0
 
 

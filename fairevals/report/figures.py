@@ -31,7 +31,7 @@ MAX_RUNS = 24
 OTHERS = ("#cccccc", "")
 """The colour and the hatch of all small groups together."""
 MAX_LABELS = 14
-"""With more runs than this, only the front and the baseline are named in the plane."""
+"""With more runs than this, only the front and the baseline are named in the plane, and matrices have no numbers."""
 
 
 @contextmanager
@@ -149,12 +149,12 @@ def heat_map(correlations: RankCorrelations, names: Sequence[str]) -> Figure:
 
 
 def _draw_matrix(axes: Axes, values: Floats, texts: Sequence[Sequence[str]], names: Sequence[str]) -> Any:
-    """Coloured cells from −1 (orange) through 0 (white) to 1 (blue), NaN grey, with a text in each."""
+    """Coloured cells from −1 (orange) through 0 (white) to 1 (blue), NaN grey, with a text in each if there are any."""
     places = range(len(names))
     scale = LinearSegmentedColormap.from_list("signed", [COLOURS[1], "#f4f4f4", COLOURS[0]])
     look: Any = {"cmap": scale.with_extremes(bad="#bbbbbb"), "vmin": -1, "vmax": 1, "edgecolors": "white"}
     mesh = axes.pcolormesh(places, places, np.ma.masked_invalid(values), **look)
-    for (a, b), value in np.ndenumerate(values):
+    for (a, b), value in np.ndenumerate(values) if texts else ():
         # Not the ink of the scheme: the cell keeps its colour in the dark scheme.
         ink = "#fdfdfd" if abs(np.nan_to_num(value)) > 0.6 else "#161616"
         axes.text(b, a, texts[a][b], ha="center", va="center", fontsize=8, color=ink)
@@ -181,7 +181,8 @@ def pairs_figure(
 def draw_pairs(axes: Axes, scores: Scores, m: int, group: RunGroups, alpha: float) -> None:
     """The runs of a family against each other, best first: the gain of the row above the diagonal, p below it.
 
-    Pairs that differ significantly are coloured, blue where the row is better and orange where the column is.
+    Pairs that differ significantly are coloured, blue where the row is better and orange where the column is. Above
+    `MAX_LABELS` runs there are only colours.
     """
     order, p = best_first(scores, m, group)
     order, p = order[:MAX_RUNS], p[:MAX_RUNS, :MAX_RUNS]
@@ -197,7 +198,7 @@ def draw_pairs(axes: Axes, scores: Scores, m: int, group: RunGroups, alpha: floa
     largest = np.abs(gains).max(initial=0.0) or 1.0
     shown = np.where(p < alpha, gains / largest, np.where(np.isnan(p), np.nan, 0.0))
     names = labels([f"{scores.runs[r]} {group.letters[r]}".rstrip() for r in order], 24)
-    _draw_matrix(axes, shown, texts, names)
+    _draw_matrix(axes, shown, texts if len(p) <= MAX_LABELS else (), names)
     axes.set_title(head(scores, m), fontsize=10)
 
 

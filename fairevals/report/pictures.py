@@ -35,7 +35,7 @@ def pictures(report: Report) -> Iterator[Picture]:
     if report.across is not None and report.up:
         yield _tradeoff(report, report.across, report.up[:MAX_PLANES])
     scores, groups = report.scores, report.board.groups
-    tested = [m for m in range(report.asked) if any(groups[m].letters)][:MAX_PLANES]
+    tested = [m for m in range(report.asked) if any(groups[m].letters)][:3]
     if tested:
         pairs = all_pairs_text(report, tested)
         yield Picture(

@@ -11,13 +11,12 @@ from matplotlib.axes import Axes
 
 from fairevals.errors import UsageError, escape, unknown
 from fairevals.evaluation import Collection, Plan, Scores
-from fairevals.measures import parse_measure
 from fairevals.report import figures
 from fairevals.report.board import FAIRNESS, USEFULNESS, board, role
 from fairevals.report.gather import DEPTH
 from fairevals.report.groups import run_details
 from fairevals.report.style import labels, styled
-from fairevals.statistics.pairing import pair
+from fairevals.statistics.pairing import measure_position, pair
 from fairevals.statistics.tukey import significance_groups
 
 
@@ -113,11 +112,7 @@ class Plots:
             if not fitting:
                 raise UsageError(f"there is no measure of {kind} among {', '.join(map(str, measures))}")
             return fitting[0]
-        wanted = str(parse_measure(measure).with_cutoff(self.collection.task.cutoff))
-        names = list(map(str, measures))
-        if wanted not in names:
-            raise unknown("measure", wanted, names)
-        return names.index(wanted)
+        return measure_position(self.scores, measure, self.collection.task.cutoff)
 
 
 @contextmanager

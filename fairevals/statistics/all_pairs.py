@@ -15,6 +15,7 @@ from fairevals.statistics.compare import (
     COMPARISON_COLUMNS,
     Comparison,
     Comparisons,
+    check_alpha,
     comparison,
     full_table,
     remarks,
@@ -112,6 +113,7 @@ def all_pairs(
     3   c        0.1000   b         0.034 * 1.000
     <BLANKLINE>
     """
+    check_alpha(alpha)
     groups, rows = [], list[Comparison]()
     for m in range(len(scores.measures)):
         group = significance_groups(scores, m, alpha=alpha, resamples=resamples, seed=seed)

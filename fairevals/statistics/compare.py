@@ -180,8 +180,7 @@ def compare(
     >>> row.run, round(row.difference, 3), round(row.p, 3), row.wins, row.verdict
     ('b', 0.175, 0.035, 4, 'better')
     """
-    if not isinstance(alpha, (int, float)) or not 0 < alpha < 1:
-        raise UsageError(f"alpha is {escape(repr(alpha))}; expected a number between 0 and 1")
+    check_alpha(alpha)
     if test not in PROCEDURES:
         raise unknown("test", test, PROCEDURES)
     if test == "tukey" and correction not in (None, "none"):
@@ -204,6 +203,12 @@ def compare(
             outside = bool(families) and r not in families[-1].places
             rows.append(comparison(scores, m, (r, b), one, p, alpha, outside=outside))
     return Comparisons(scores, scores.runs[b], test, correction, alpha, tuple(rows), tuple(families))
+
+
+def check_alpha(alpha: Any) -> None:
+    """Raise unless it is a number between 0 and 1."""
+    if not isinstance(alpha, (int, float)) or not 0 < alpha < 1:
+        raise UsageError(f"alpha is {escape(repr(alpha))}; expected a number between 0 and 1")
 
 
 def comparison(
