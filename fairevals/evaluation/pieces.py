@@ -445,6 +445,7 @@ def score(
         statuses=tuple(info.status for info in infos) if collection.task.runs else (),
         teams=tuple(info.team for info in infos) if not hidden and any(info.team for info in infos) else (),
         originals=tuple(originals) if hidden else (),
+        labels=plan.labels,
     )
     return replace(scores, notes=(*remarks, *_incomplete_remarks(scores)))
 

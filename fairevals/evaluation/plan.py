@@ -1,7 +1,7 @@
 """Which measures are computed, under which policy, and how a run is opened for them."""
 
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any, Self
 
 import numpy as np
@@ -21,6 +21,7 @@ from fairevals.measures import (
     LinearMeasure,
     Measure,
     RankingMeasure,
+    parse_measure,
     parse_measures,
 )
 from fairevals.measures.shares import Unjudged
@@ -39,6 +40,8 @@ class Plan:
     measures: tuple[Measure, ...]
     policy: PolicySpec
     requirements: Requirements
+    labels: Mapping[str, str] = field(default_factory=dict)
+    """What is displayed for a measure, by its name: the task's labels."""
 
     @classmethod
     def of(cls, collection: Collection, measures: Any = None, policy: PolicySpec | None = None) -> Self:
@@ -57,12 +60,30 @@ class Plan:
             n for part in parts if isinstance(part, RankingMeasure) for n in _attributes(part, collection)
         }
         by_rank = tuple(name for name in names if name in ranked)
-        return cls(unique, policy, Requirements(depth, everything, names, by_rank))
+        requirements = Requirements(depth, everything, names, by_rank)
+        return cls(unique, policy, requirements, _labels(collection, unique))
 
     @classmethod
     def reading(cls, policy: PolicySpec, attributes: Iterable[str] = ()) -> Self:
         """A plan without measures, to open runs with: all documents and all ranks."""
         return cls((), policy, Requirements(None, True, tuple(attributes)))
+
+
+def _labels(collection: Collection, measures: Sequence[Measure]) -> dict[str, str]:
+    """The task's labels by the full names of the measures; two measures displayed alike are a `UsageError`."""
+    task = collection.task
+    resolved = ((parse_measure(text).with_cutoff(task.cutoff), label) for text, label in task.labels.items())
+    labels = {str(measure): str(escape(label, 80)) for measure, label in resolved}
+    displayed: dict[str, str] = {}
+    for name in map(str, measures):
+        label = labels.get(name, name)
+        if label in displayed:
+            both = f"{displayed[label]} and {name} are both displayed as {label!r}"
+            raise UsageError(
+                f"{escape(str(task.path or 'measures'), 200)}: {both}; give each a label of its own"
+            )
+        displayed[label] = name
+    return labels
 
 
 def with_components(plan: Plan, collection: Collection, *, unjudged: bool = False) -> Plan:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -60,6 +60,8 @@ class Scores:
     """The team of each run, "" where it is not known; empty where no runs table gives any."""
     originals: tuple[str, ...] = ()
     """The names that anonymous runs have; empty where runs are shown by their names."""
+    labels: Mapping[str, str] = field(default_factory=dict)
+    """What is displayed for a measure, by its name; a measure without a label has its name displayed."""
     comparable: Bools | None = None
     """(runs, measures, topics): whether a run without a value there is incomplete; None: where any run has a value."""
     across: tuple[Mapping[str, ExposedTopics], ...] = ()
@@ -68,6 +70,10 @@ class Scores:
     def status(self, run: int) -> str:
         """official, unofficial, baseline or reference."""
         return self.statuses[run] if self.statuses else "official"
+
+    def label(self, measure: Measure | str) -> str:
+        """What tables and figures display for a measure: its label, or else its name."""
+        return self.labels.get(str(measure), str(measure))
 
     def on_topics(self, positions: Sequence[int]) -> Scores:
         """The scores on some of the topics."""
@@ -174,7 +180,7 @@ class Scores:
         """A remark for each measure that is undefined on some topic for some run."""
         topics = pluralize(len(self.topics), "topic")
         return [
-            f"{measure} is undefined on up to {count} of {topics}: "
+            f"{self.label(measure)} is undefined on up to {count} of {topics}: "
             f"not in its {'value' if measure.across_topics else 'mean'}"
             for measure, count in zip(self.measures, self.undefined().tolist(), strict=True)
             if count

@@ -2,14 +2,15 @@
 
 import math
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from fairevals.collection.inputs import Named
+from fairevals.collection.topics import topic_groups
 from fairevals.errors import escape, pluralize
 from fairevals.evaluation import Collection, Plan, load, score
 from fairevals.evaluation.scores import Scores
@@ -59,6 +60,8 @@ class Report:
     distributions: tuple[tuple[Distribution, ...], ...]
     """For each attribute, one per run of `panels`."""
     merits: tuple[Merits, ...]
+    parts: Mapping[str, Scores] = field(default_factory=dict)
+    """The scores on the topics of each topic group that was asked for."""
     remarks: tuple[str, ...] = ()
 
     @property
@@ -125,6 +128,7 @@ def gather(
     references: Iterable[int | str] = (),
     test: str = "ttest",
     correction: str | None = None,
+    by: Any = None,
     trained: Sequence[Path] = (),
     given: bool = False,
     qrels: Any = None,
@@ -134,10 +138,13 @@ def gather(
     """Score the runs and compute everything that the report needs.
 
     `baseline` and `references` are places or tags of runs: by default the first run, and the runs with the status
-    "reference". `trained` are output folders of training. `given` says that the user named the measures, so that only
-    the parts of composite ones are added. `qrels` is the file of judgements where it is not the task's.
+    "reference". `by` are topic groups as in `topic_groups`. `trained` are output folders of training. `given` says
+    that the user named the measures, so that only the parts of composite ones are added. `qrels` is the file of
+    judgements where it is not the task's.
     """
-    summary = read_summaries(trained)  # before the work: an invalid file should fail early
+    # Before the work: an invalid file should fail early.
+    summary = read_summaries(trained)
+    topics = {} if by is None else topic_groups(collection.task, by, collection.qrels.topics)
     specs, asked = collection.task.attributes, len(plan.measures)
     # A task may declare an attribute without memberships if no measure needs it.
     needed = (*collection.groups, *plan.requirements.attributes)
@@ -217,6 +224,7 @@ def gather(
             tuple(condensed(column)) for column in by_attribute if any(one.topics for one in column)
         ),
         merits=tuple(merits for _, merits in details),
+        parts={group: scores.on_topics(at) for group, at in topics.items()},
     )
     lines = [*scores.notes, *(str(warning.message) for warning in caught), *_remarks(report)]
     if baseline is None and comparisons is not None:
@@ -228,11 +236,11 @@ def _remarks(report: Report) -> Iterator[str]:
     scores, means = report.scores, report.board
     if report.comparisons is None:  # else the comparisons tell it
         yield from scores.undefined_remarks()
-    added = [str(measure) for measure in scores.measures[report.asked :]]
+    added = [scores.label(measure) for measure in scores.measures[report.asked :]]
     if added:
         yield f"added, to show usefulness and fairness apart: {', '.join(added)}"
     noisy = [
-        f"{scores.measures[m]} of {escape(scores.runs[r])}"
+        f"{scores.label(scores.measures[m])} of {escape(scores.runs[r])}"
         for r, row in enumerate(means.entries)
         for m, entry in enumerate(row)
         if entry.notable

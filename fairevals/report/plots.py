@@ -9,16 +9,16 @@ from typing import Any
 
 from matplotlib.axes import Axes
 
-from fairevals.errors import UsageError, check_known, escape, unknown
+from fairevals.errors import UsageError, check_known, escape
 from fairevals.evaluation import Collection, Plan, Scores
-from fairevals.measures import parse_measure
 from fairevals.report import figures
 from fairevals.report.board import FAIRNESS, USEFULNESS, board, role
 from fairevals.report.gather import DEPTH
 from fairevals.report.groups import run_details
 from fairevals.report.style import labels, styled
-from fairevals.statistics.pairing import pair
+from fairevals.statistics.pairing import measure_position, pair
 from fairevals.statistics.power import topic_set_sizes
+from fairevals.statistics.tukey import significance_groups
 
 
 @dataclass(frozen=True)
@@ -58,7 +58,22 @@ class Plots:
             raise UsageError(f"{self.scores.measures[place]} has one value for all topics, and none by topic")
         paired = pair(self.scores, place, r, b)
         with _drawing(ax, 9.0, 3.2) as axes:
-            figures.draw_gains(axes, paired, *labels([paired.run, paired.baseline], 40))
+            (name, other), shown = (
+                labels([paired.run, paired.baseline], 40),
+                self.scores.label(paired.measure),
+            )
+            figures.draw_gains(axes, paired, name, other, shown)
+        return axes
+
+    def pairs(self, measure: Any = None, *, ax: Axes | None = None) -> Axes:
+        """Every two runs by randomised Tukey HSD, best first: gains above the diagonal, p-values below it.
+
+        Pairs that differ significantly are coloured: blue where the run of the row is better.
+        """
+        m, seed, alpha = self._measure(measure), self.plan.policy.seed, 0.05
+        group = significance_groups(self.scores, m, alpha=alpha, seed=seed)
+        with _drawing(ax) as axes:
+            figures.draw_pairs(axes, self.scores, m, group, alpha)
         return axes
 
     def power(
@@ -114,11 +129,7 @@ class Plots:
             if not fitting:
                 raise UsageError(f"there is no measure of {kind} among {', '.join(map(str, measures))}")
             return fitting[0]
-        wanted = str(parse_measure(measure).with_cutoff(self.collection.task.cutoff))
-        names = list(map(str, measures))
-        if wanted not in names:
-            raise unknown("measure", wanted, names)
-        return names.index(wanted)
+        return measure_position(self.scores, measure, self.collection.task.cutoff)
 
 
 @contextmanager

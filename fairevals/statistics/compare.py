@@ -3,17 +3,26 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from html import escape as escape_html
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from fairevals.errors import UsageError, check_known, escape, pluralize
+from fairevals.evaluation.leaderboard import head
 from fairevals.evaluation.scores import Scores
-from fairevals.io.out import DECIMALS, Cell, Table, format_number, format_p, render
+from fairevals.io.out import (
+    DECIMALS,
+    PEOPLE,
+    Cell,
+    Table,
+    format_number,
+    format_p,
+    render,
+    render_with_notes,
+)
 from fairevals.statistics import inference
 from fairevals.statistics.across import pair_across
 from fairevals.statistics.inference import CORRECTIONS, Interval, PairedTest, correct
@@ -120,23 +129,29 @@ class Comparisons:
         """The rows of one measure."""
         return tuple(row for row in self.rows if row.measure == measure)
 
-    def frame(self) -> pd.DataFrame:
+    def full(self) -> Table:
         """One row per measure and run, with all digits: see `full_table`."""
+        return full_table(self)
+
+    def summaries(self, style: str, places: int) -> tuple[list[Table], list[str]]:
+        """The tables for people, and the notes below them."""
+        notes = [description(self, "*" if style == "table" else "bold:"), *remarks(self)]
+        return [summary_table(self, places)], notes
+
+    def frame(self) -> pd.DataFrame:
+        """The full table as a DataFrame."""
         import pandas as pd
 
-        table = full_table(self)
+        table = self.full()
         return pd.DataFrame(list(table.rows), columns=list(table.columns))
 
     def render(self, style: str = "table", places: int | None = None, *, spreadsheet: bool = False) -> str:
         """As text: a summary with remarks ("table", "latex" or "html"), or all digits ("csv", "tsv", "json")."""
-        if style not in ("table", "latex", "html"):
-            return render(full_table(self), style, places, spreadsheet=spreadsheet)
-        before, after = {"latex": ("% ", ""), "html": ("<p>", "</p>")}.get(style, ("", ""))
-        lines = [description(self, "*" if style == "table" else "bold:"), *remarks(self)]
-        notes = [f"{before}{escape_html(line) if style == 'html' else line}{after}\n" for line in lines]
-        return render(summary_table(self, DECIMALS if places is None else places), style, places) + "".join(
-            notes
-        )
+        if style not in PEOPLE:
+            return render(self.full(), style, places, spreadsheet=spreadsheet)
+        tables, notes = self.summaries(style, DECIMALS if places is None else places)
+        texts = [render(table, style, places) for table in tables[:-1]]
+        return "\n".join([*texts, render_with_notes(tables[-1], style, places, notes)])
 
     def __str__(self) -> str:
         return self.render().rstrip("\n")
@@ -174,8 +189,7 @@ def compare(
     >>> row.run, round(row.difference, 3), round(row.p, 3), row.wins, row.verdict
     ('b', 0.175, 0.035, 4, 'better')
     """
-    if not isinstance(alpha, (int, float)) or not 0 < alpha < 1:
-        raise UsageError(f"alpha is {escape(repr(alpha))}; expected a number between 0 and 1")
+    check_alpha(alpha)
     check_known("test", test, PROCEDURES)
     if correction is not None:
         check_known("correction", correction, CORRECTIONS)
@@ -196,30 +210,50 @@ def compare(
             family = tukey_family(scores, m, include=b)
             families.append(family)
             groups = significance_groups(scores, m, family, alpha=alpha, **draws)
-            tested = [_within_family(scores, m, r, b, groups) for r in others]
+            tested = [within_family(scores, m, r, b, groups) for r in others]
         else:
             tested = [_test_pair(pair(scores, m, r, b), test, 1 - alpha, draws) for r in others]
         corrected = correct(np.array([result.p for _, result, _ in tested]), by).tolist()
-        for r, p, (paired, result, interval) in zip(others, corrected, tested, strict=True):
-            everywhere = "in every resample" if measure.across_topics else "on every topic"
-            untested = f"the difference is the same {everywhere}"
-            if len(paired.topics) < 2:
-                untested = "at least two common topics are needed"
-            elif family is not None and r not in family.places:
-                untested = "the run is outside the family"
-            rows.append(
-                Comparison(
-                    **vars(paired),
-                    **interval._asdict(),
-                    p=result.p,
-                    corrected=p,
-                    effect=result.effect,
-                    untested=untested if math.isnan(result.p) else "",
-                    incomplete=tuple(scores.runs[i] for i in (r, b) if scores.incomplete[i, m]),
-                    alpha=alpha,
-                )
-            )
+        for r, p, one in zip(others, corrected, tested, strict=True):
+            outside = family is not None and r not in family.places
+            rows.append(comparison(scores, m, (r, b), one, p, alpha, outside=outside))
     return Comparisons(scores, scores.runs[b], test, correction, alpha, tuple(rows), tuple(families))
+
+
+def check_alpha(alpha: Any) -> None:
+    """Raise unless it is a number between 0 and 1."""
+    if not isinstance(alpha, (int, float)) or not 0 < alpha < 1:
+        raise UsageError(f"alpha is {escape(repr(alpha))}; expected a number between 0 and 1")
+
+
+def comparison(
+    scores: Scores,
+    m: int,
+    runs: tuple[int, int],
+    tested: tuple[Paired, PairedTest, Interval],
+    corrected: float,
+    alpha: float,
+    *,
+    outside: bool = False,
+) -> Comparison:
+    """A tested pair, with the reason where there is no p-value; `outside`: a run is not in the family."""
+    paired, result, interval = tested
+    everywhere = "in every resample" if scores.measures[m].across_topics else "on every topic"
+    untested = f"the difference is the same {everywhere}"
+    if len(paired.topics) < 2:
+        untested = "at least two common topics are needed"
+    elif outside:
+        untested = "the run is outside the family"
+    return Comparison(
+        **vars(paired),
+        **interval._asdict(),
+        p=result.p,
+        corrected=corrected,
+        effect=result.effect,
+        untested=untested if math.isnan(result.p) else "",
+        incomplete=tuple(scores.runs[i] for i in runs if scores.incomplete[i, m]),
+        alpha=alpha,
+    )
 
 
 def _test_pair(paired: Paired, test: str, level: float, draws: Any) -> tuple[Paired, PairedTest, Interval]:
@@ -242,7 +276,7 @@ def _test_across(
     return paired, PairedTest(paired.difference, p), Interval(*interval)
 
 
-def _within_family(
+def within_family(
     scores: Scores, m: int, r: int, b: int, groups: RunGroups
 ) -> tuple[Paired, PairedTest, Interval]:
     """The result of Tukey's test for two runs, on the topics of the family; undefined for a run outside it."""
@@ -285,41 +319,42 @@ def remarks(comparisons: Comparisons) -> list[str]:
     Distances to a target, measures across topics, the family of Tukey's test, p-values that could not be computed,
     incomplete runs, topics that were left out, and notable sampling error.
     """
-    lines, all_rows = [], comparisons.rows
+    lines, all_rows, label = [], comparisons.rows, comparisons.scores.label
     measures = list(dict.fromkeys(row.measure for row in all_rows))
     targets = dict.fromkeys(row.measure for row in all_rows if row.direction.target is not None)
     if targets:
         what = "differences are of the distances to the best value, less is better"
-        lines.append(f"{', '.join(targets)}: {what}")
+        lines.append(f"{', '.join(map(label, targets))}: {what}")
     if comparisons.across:
         holm = ", p corrected by Holm" if comparisons.test == "tukey" else ""
         what = f"one value for all topics together: paired bootstrap over common topics{holm}, no effect size"
-        lines.append(f"{', '.join(comparisons.across)}: {what}")
+        lines.append(f"{', '.join(map(label, comparisons.across))}: {what}")
     lines += dict.fromkeys(map(str, comparisons.families))
     for reason in dict.fromkeys(row.untested for row in all_rows if row.untested):
-        lines.append(f"no p-value, {reason}: {_listed([row for row in all_rows if row.untested == reason])}")
+        untested = [row for row in all_rows if row.untested == reason]
+        lines.append(f"no p-value, {reason}: {_listed(untested, label)}")
     for measure in measures:
         rows = comparisons.of(measure)
         incomplete = list(dict.fromkeys(escape(run) for row in rows for run in row.incomplete))
         if incomplete:
             names = abridged(incomplete, LISTED_NAMES)
-            lines.append(f"{measure}: incomplete runs, compared on common topics only: {names}")
+            lines.append(f"{label(measure)}: incomplete runs, compared on common topics only: {names}")
         shared = set(rows[0].undefined).intersection(*(row.undefined for row in rows))
         left_out = [("" if len(rows) == 1 else " for every run", shared)]
         left_out += [(f" for {escape(row.run)}", set(row.undefined) - shared) for row in rows]
         for whom, topics in (item for item in left_out if item[1]):
             names = abridged([escape(t) for t in comparisons.scores.topics if t in topics], LISTED_NAMES)
             count = pluralize(len(topics), "topic")
-            lines.append(f"{measure}: left out as undefined{whom}: {count} ({names})")
+            lines.append(f"{label(measure)}: left out as undefined{whom}: {count} ({names})")
     noisy = [row for row in all_rows if row.spread.notable]
     if noisy:
         what = f"sampling error above {100 * NEGLIGIBLE:g} % of the standard error (draw more samples)"
-        lines.append(f"{what}: {_listed(noisy)}")
+        lines.append(f"{what}: {_listed(noisy, label)}")
     return lines
 
 
-def _listed(rows: Sequence[Comparison]) -> str:
-    return abridged([f"{row.measure} of {escape(row.run)}" for row in rows], LISTED_NAMES)
+def _listed(rows: Sequence[Comparison], label: Callable[[str], str]) -> str:
+    return abridged([f"{label(row.measure)} of {escape(row.run)}" for row in rows], LISTED_NAMES)
 
 
 COMPARISON_COLUMNS = (
@@ -373,9 +408,8 @@ def summary_table(comparisons: Comparisons, places: int = 4) -> Table:
         mean = scores.mean(b, m)
         blanks: tuple[Cell, ...] = (None,) * (5 + len(correction))
         remark = "baseline, incomplete" if scores.incomplete[b, m] else "baseline"
-        head = f"{measure} {measure.direction.arrow}".rstrip()
         value = mean.value / mean.topics if measure.aggregation == "sum" and mean.topics else mean.value
-        rows.append((head, comparisons.baseline, value, *blanks, mean.topics, remark))
+        rows.append((head(scores, m), comparisons.baseline, value, *blanks, mean.topics, remark))
         for row in comparisons.of(str(measure)):
             if row.significant:
                 marked.add((len(rows), 5 + len(correction)))

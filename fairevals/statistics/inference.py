@@ -243,3 +243,10 @@ def mean_interval(scores: Scores, run: int, measure: int, level: float = 0.95) -
     scale = values.size if scores.measures[measure].aggregation == "sum" else 1
     low, high = t_interval(values, level)
     return Interval(scale * low, scale * high), Spread(scale * spread.total, scale * spread.sampling)
+
+
+def mean_intervals(scores: Scores, level: float = 0.95) -> Floats:
+    """(runs, measures, 2): low and high of every `mean_interval`."""
+    shape = (len(scores.runs), len(scores.measures))
+    bounds = [mean_interval(scores, r, m, level)[0] for r, m in np.ndindex(shape)]
+    return np.array(bounds, dtype=np.float64).reshape(*shape, 2)
