@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fairevals.measures.disparity import group_disparity
-from fairevals.rerank import lp
-from fairevals.rerank.lp import Mixture, birkhoff, fair_mixture
+from fairevals.reranking import lp
+from fairevals.reranking.lp import Mixture, birkhoff, fair_mixture
 
 
 def attention(n):

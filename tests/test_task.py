@@ -131,7 +131,11 @@ WRONG = [
     ),
     ("utility_weight = 0.5", "utility_weight = inf", r":8: utility_weight = inf"),
     ("max_documents = 50", "max_documents = 0", r":9: max_documents = 0; expected a whole number"),
-    ("max_documents = 50", "max_docs = 50", r":9: the unknown key 'max_docs'; expected one of name, qrels"),
+    (
+        "max_documents = 50",
+        "max_docs = 50",
+        r":9: the unknown key 'max_docs'; expected one of name, topics, qrels",
+    ),
     (
         '"ordinal"\ngroups = ["<10"',
         '"interval"\ngroups = ["<10"',
@@ -320,3 +324,9 @@ def test_wrong_runs_tables(read, tmp_path, text, message):
 def test_a_missing_runs_table(read):
     with pytest.raises(InputError, match=r"none\.csv: cannot be read"):
         read('runs = "none.csv"')
+
+
+def test_a_task_that_is_too_large(read):
+    assert read("\n" * 1000 + "cutoff = 3\n" + "#" * 1000).cutoff == 3
+    with pytest.raises(InputError, match=r"task.toml: more than 4194304 bytes; expected a smaller task file"):
+        read("\n" * (4 << 20) + "cutoff = 3\n")

@@ -11,12 +11,9 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from experiments.datasets import credit_queries, german_credit, simulated
 from fairevals.errors import InputError, UsageError
-from fairevals.measures.disparity import group_disparity
 from fairevals.training import (
     METHODS,
     Dataset,

@@ -12,6 +12,7 @@ import numpy as np
 from fairevals.collection.qrels import Qrels, read_qrels
 from fairevals.collection.run import Run
 from fairevals.errors import UsageError, escape, type_of
+from fairevals.io.archives import each_run
 from fairevals.io.dataset import Part, read_part
 from fairevals.io.qrels import qrels_from_frame
 from fairevals.io.runs import BY_SCORE, RunOptions, read_run_columns, run_from_frame
@@ -37,6 +38,10 @@ class Named:
 
     name: str
     run: Any
+
+
+class Anonymous(Named):
+    """A run whose own name, tag and file must not be shown."""
 
 
 def is_frame(what: Any) -> bool:
@@ -95,9 +100,9 @@ def rename_columns(frame: pd.DataFrame, columns: Iterable[str] = tuple(COLUMN_NA
 
 
 def list_runs(runs: Any) -> list[Any]:
-    """The runs one by one, named where they have no file."""
+    """The runs one by one, also those of a folder or an archive, named where they have no file."""
     if isinstance(runs, (str, os.PathLike, Run)):
-        return [runs]
+        return each_run([runs])
     if is_frame(runs) or _is_ranx(runs) or (isinstance(runs, Mapping) and _is_scores(runs)):
         return [_named("run", runs)]
     if isinstance(runs, Mapping):
@@ -110,7 +115,7 @@ def list_runs(runs: Any) -> list[Any]:
     items = list(runs)
     if items and not is_frame(items[0]) and all(_fields(items[0], "topic", "doc")):
         return [Named("run", _tabled(items, "score"))]
-    return [_named(f"run{i}", run) for i, run in enumerate(items, 1)]
+    return each_run(_named(f"run{i}", run) for i, run in enumerate(items, 1))
 
 
 def _named(name: str, run: Any) -> Any:

@@ -23,12 +23,15 @@ Value = TypeVar("Value")
 MAX_COLUMNS = 1000
 
 
+def header_of(source: Source) -> list[str]:
+    """The cells of the first line of a file, read as that of a csv or tsv table."""
+    _, first = next(data_lines(source), (0, b""))
+    return [name.strip().strip('" ') for name in re.split("[\t,]", first.decode(errors="replace"))]
+
+
 def has_header(source: Source, *columns: str) -> bool:
     """Whether the first line of a file, read as that of a csv or tsv table, names these columns."""
-    _, first = next(data_lines(source), (0, b""))
-    return {*columns} <= {
-        name.strip().strip('" ') for name in re.split("[\t,]", first.decode(errors="replace"))
-    }
+    return {*columns} <= {*header_of(source)}
 
 
 def table(
@@ -159,10 +162,15 @@ def identifiers(frame: pd.DataFrame, column: str, name: str, lines: Sequence[int
     """A column of names as ids; an `InputError` if one is empty or is not text (see `id_text`)."""
     ids = id_texts(frame[column], column, name, lines)
     for line, text in zip(lines, ids, strict=True):
-        if not text:
-            raise InputError(Place(name, int(line)), f"an empty {column}", f"a {column}")
-        # Half of a UTF-16 pair cannot be encoded.
-        if "\0" in text or not (text.isascii() or text.encode(errors="replace").decode() == text):
-            found = f"a {column} with an invalid character: {escape(ascii(text))}"
-            raise InputError(Place(name, int(line)), found, "text")
+        check_id(text, column, Place(name, int(line)))
     return Ids.of(ids)
+
+
+def check_id(text: str, what: str, place: Place) -> str:
+    """The same text, or an `InputError` if it is empty or has a character that no id can have."""
+    if not text:
+        raise InputError(place, f"an empty {what}", f"a {what}")
+    # Half of a UTF-16 pair cannot be encoded.
+    if "\0" in text or not (text.isascii() or text.encode(errors="replace").decode() == text):
+        raise InputError(place, f"a {what} with an invalid character: {escape(ascii(text))}", "text")
+    return text

@@ -18,8 +18,8 @@ from fairevals.io.letor import MOST_FEATURES
 from fairevals.io.streams import written, written_bytes
 from fairevals.policy.plackett_luce import PlackettLuce
 from fairevals.policy.sampling import Randomness, topic_generators
+from fairevals.reranking.lp import Mixture, fair_mixture
 from fairevals.training.data import Dataset, Standardiser, groups_needed
-from fairevals.rerank.lp import Mixture, fair_mixture
 from fairevals.training.models import ROWS, Model, make_model
 from fairevals.training.settings import Settings
 from fairevals.typing import Floats, Ints

@@ -16,11 +16,11 @@ from fairevals.errors import UsageError, escape, unknown
 from fairevals.evaluation.plan import Plan, load
 from fairevals.ids import Ids, Index
 from fairevals.io.qrels import QrelsColumns
-from fairevals.io.task import PolicySpec
+from fairevals.io.specs import PolicySpec
 from fairevals.policy.offsets import MET, exposure_offsets
 from fairevals.policy.policies import generator
-from fairevals.rerank.greedy import det_const_sort, fa_ir, quota
-from fairevals.rerank.lp import fair_mixture
+from fairevals.reranking.greedy import det_const_sort, fa_ir, quota
+from fairevals.reranking.lp import fair_mixture
 from fairevals.typing import Floats, Ints
 
 OFFSETS = ("parity", "target", "merit")
