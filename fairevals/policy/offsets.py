@@ -46,7 +46,8 @@ class Offsets(NamedTuple):
     @property
     def met(self) -> Bools:
         """(topics,): whether the goal is met. It is not where even the first ranks cannot give a group its share."""
-        return np.max(np.abs(self.share - self.goal), axis=-1, initial=0.0) <= MET
+        met: Bools = np.max(np.abs(self.share - self.goal), axis=-1, initial=0.0) <= MET
+        return met
 
 
 def exposure_offsets(
@@ -120,7 +121,8 @@ def _conjugate_gradients(product: Callable[[Floats], Floats], right: Floats) -> 
     A direction in which nothing changes any more, because a group is before all others with certainty, gets the largest
     step: an unmet goal is still approached.
     """
-    x, residual = np.zeros(right.size), right.copy()
+    x: Floats = np.zeros(right.size)
+    residual = right.copy()
     direction, squared = residual.copy(), residual @ residual
     for _ in range(right.size):
         image = product(direction)
