@@ -26,11 +26,13 @@ if TYPE_CHECKING:
     from fairevals.errors import FairevalsError, FairevalsWarning, InputError, UsageError
     from fairevals.io.task import Task, read_task
     from fairevals.measures import (
+        across_topics,
         awrf,
         disparity,
         err,
         expected_exposure,
         gf,
+        joint_exposure,
         ndcg,
         pairwise,
         parse_measure,
@@ -77,6 +79,11 @@ if TYPE_CHECKING:
     RUR = ratios.RUR
     IAA = shares.IAA
     Unjudged = shares.Unjudged
+    Gini = across_topics.Gini
+    Coverage = across_topics.Coverage
+    MMF = across_topics.MMF
+    L2 = across_topics.L2
+    JME = joint_exposure.JME
     rND = prefix.RND
     rKL = prefix.RKL
     rRD = prefix.RRD

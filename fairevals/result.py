@@ -17,6 +17,7 @@ from fairevals.collection.collection import Collection, load_collection
 from fairevals.collection.inputs import Named, list_runs
 from fairevals.collection.topics import topic_groups
 from fairevals.errors import RemarkWarning, UsageError, check_known, escape
+from fairevals.evaluation.anonymous import anonymised, write_key
 from fairevals.evaluation.exposures import (
     DocumentRow,
     ExposureQuery,
@@ -133,14 +134,15 @@ class Result:
         return self.scores.frame(per_topic)
 
     def pivot(self, per_topic: bool = False) -> pd.DataFrame:
-        """A wide table: one row for each run (and topic), one column for each measure."""
+        """A wide table: one row for each run (and topic), one column for each measure (that has values by topic)."""
         import pandas as pd
 
         columns = [str(measure) for measure in self.measures]
         if per_topic:
             index: pd.Index = pd.MultiIndex.from_product([self.runs, self.topics], names=["run", "topic"])
             values = self.scores.values.transpose(0, 2, 1).reshape(-1, len(columns))
-            return pd.DataFrame(values, index, columns)
+            across = [str(measure) for measure in self.measures if measure.across_topics]
+            return pd.DataFrame(values, index, columns).drop(columns=across)
         means = [[self.scores.mean(r, m).value for m in range(len(columns))] for r in range(len(self))]
         return pd.DataFrame(means, pd.Index(self.runs, name="run"), columns)
 
@@ -226,13 +228,35 @@ class Result:
         """How similarly every two measures rank the runs: see `fairevals.correlate`."""
         from fairevals.statistics.correlation import rank_correlations
 
-        if len(self) < 2 or len(self.measures) < 2:
-            raise UsageError("nothing to correlate: evaluate at least two runs by at least two measures")
+        if len(self) < 2 or sum(not measure.across_topics for measure in self.measures) < 2:
+            raise UsageError(
+                "nothing to correlate: evaluate at least two runs by at least two measures with values by topic"
+            )
         return rank_correlations(self.scores, seed=self.plan.policy.seed).frame()
+
+    def power(
+        self,
+        difference: float | Iterable[float] | None = None,
+        *,
+        power: float = 0.8,
+        alpha: float = 0.05,
+        systems: int | None = None,
+    ) -> pd.DataFrame:
+        """How many topics are needed to see a difference, by each measure: one row for each measure and difference.
+
+        The columns `ttest`, `anova` and `interval` are numbers of topics, <NA> where undefined; see
+        `fairevals.statistics.power.topic_set_sizes`. Remarks are warnings.
+        """
+        from fairevals.statistics.power import topic_set_sizes
+
+        sizes = topic_set_sizes(self.scores, difference, power=power, alpha=alpha, systems=systems)
+        for remark in sizes.remarks:
+            warnings.warn(RemarkWarning(remark), stacklevel=2)
+        return sizes.frame()
 
     @property
     def plot(self) -> Plots:
-        """Figures: `tradeoff`, `groups`, `topics` and `exposure`, each a matplotlib Axes."""
+        """Figures: `tradeoff`, `groups`, `topics`, `power` and `exposure`, each a matplotlib Axes."""
         from fairevals.report.plots import Plots
 
         return Plots(self.scores, self.collection, self.plan, self.sources, self._place)
@@ -267,6 +291,33 @@ class Result:
         )
         return write_report(gathered, Path(folder), force=force)[0]
 
+    def export(
+        self, platform: str, folder: str | os.PathLike[str], *, image: str | None = None, force: bool = False
+    ) -> list[Path]:
+        """Write what a platform needs into a folder, as `fairevals export` does, and return the paths of the files.
+
+        `platform` is "codabench", "tira" or "participants"; `image` is the Docker image for Codabench.
+        """
+        from fairevals.export.write import export
+
+        if not isinstance(folder, (str, os.PathLike)):
+            raise UsageError(f"cannot take {escape(repr(folder))} as a folder; expected its path")
+        files, remarks = export(
+            platform,
+            Path(folder),
+            self.scores,
+            self.collection,
+            self.plan,
+            [run.run if isinstance(run, Named) else run for run in self.sources],
+            qrels=self.qrels,
+            given=self.given,
+            image=image,
+            force=force,
+        )
+        for remark in remarks:
+            warnings.warn(RemarkWarning(remark), stacklevel=2)
+        return files
+
 
 def scored(
     runs: Sequence[Any],
@@ -276,9 +327,14 @@ def scored(
     jobs: int = 1,
     executor: Executor | None = None,
     progress: Callable[[int, int], None] | None = None,
+    anonymous: str | os.PathLike[str] | None = None,
 ) -> Result:
-    """Score runs as planned."""
+    """Score runs as planned; `anonymous` is the file for the key of anonymous names."""
+    if anonymous is not None:
+        runs = anonymised(runs, plan.policy.seed)
     scores = score(runs, collection, plan, jobs=jobs, executor=executor, progress=progress)
+    if anonymous is not None:
+        write_key(anonymous, scores, runs, collection.task)
     return Result(scores, collection, plan, tuple(runs))
 
 
@@ -307,6 +363,7 @@ def evaluate(
     seed: Seed | Literal["task"] = "task",
     temperature: float | None = None,
     components: bool = False,
+    anonymous: str | os.PathLike[str] | None = None,
     jobs: int = 1,
 ) -> Result:
     """Score runs.
@@ -319,7 +376,8 @@ def evaluate(
     exact are means over `samples` rankings) or "samples". `seed` is a whole number, a numpy Generator, or None for
     fresh random numbers; by default it is the task's, or 0. `result.plan.policy.seed` is the number that was used.
     With `components` the parts of composed measures (GFR, M1) and the share of attention on unjudged documents are
-    scored, too. `jobs` is the number of processes.
+    scored, too. With `anonymous` the runs are called "Run 01" and so on, in an order that the seed decides, and which
+    is which is written to that file (csv). `jobs` is the number of processes.
 
     Values are means over the topics on which a measure is defined. An undefined value is NaN, and counted. Where
     rankings are sampled (`policy="pl"`), a standard error goes with each value. Remarks, such as missing topics or
@@ -338,7 +396,7 @@ def evaluate(
     plan = Plan.of(collection, measures, spec)
     if components:
         plan = with_components(plan, collection, unjudged=True)
-    result = scored(list_runs(runs), collection, plan, jobs=jobs)
+    result = scored(list_runs(runs), collection, plan, jobs=jobs, anonymous=anonymous)
     result = replace(result, qrels=qrels, given=measures is not None)
     for remark in result.remarks:
         warnings.warn(RemarkWarning(remark), stacklevel=2)

@@ -158,7 +158,7 @@ OTHERS = {
     "json of three columns": (b'{"q1": {"d1": 0.5}}\n', "JSON"),
     "pretty json": (json.dumps([{"q": 1, "docs": [{"a": 2}]}], indent=2).encode(), "JSON"),
     "long json": (json.dumps({f"q{n}": {"doc": n} for n in range(9999)}).encode(), "JSON"),
-    "json lines": (b'{"id": 1, "rel_docs": ["a", "b"]}\n{"id": 2, "rel_docs": ["c"]}\n', "JSON"),
+    "json lines": (b'{"id": 1, "docs": ["a", "b"]}\n{"id": 2, "docs": ["c"]}\n', "JSON"),
     "utf-16": (RUN.decode().encode("utf-16"), "UTF-16 text"),
     "utf-16 without mark": (RUN.decode().encode("utf-16-le"), "UTF-16 text"),
     "utf-16, the other way": (RUN.decode().encode("utf-16-be"), "UTF-16 text"),

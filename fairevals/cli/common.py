@@ -50,6 +50,12 @@ def add_collection(parser: Any) -> None:
     parser.add_argument("--qrels", action="append", metavar="Q", help=text)
 
 
+def add_anonymous(parser: Any) -> None:
+    """--anonymous."""
+    text = 'call the runs "Run 01" and so on, in an order that --seed decides, and write which is which to this file'
+    parser.add_argument("--anonymous", metavar="KEY.csv", help=text)
+
+
 def add_topics(parser: Any) -> None:
     """--topics."""
     text = "list of the topics, one id per line or a table with a column topic; overrides the task's"
@@ -139,12 +145,12 @@ def check_outputs(args: argparse.Namespace, named: Iterable[Path] = (), outputs:
     """Refuse to replace an input, unless --force is given; call it before any work.
 
     Inputs are what the arguments name, with all files of a folder, and the files `named` in the task. Outputs are
-    -o and --figure, and the `outputs` given here.
+    -o, --figure and --anonymous, and the `outputs` given here.
     """
     from fairevals.io.archives import member_of
     from fairevals.io.streams import reads_once
 
-    given = (getattr(args, name, None) for name in ("output", "figure"))
+    given = (getattr(args, name, None) for name in ("output", "figure", "anonymous"))
     files = [*(Path(file) for file in given if file not in (None, "-")), *outputs]
     if len({realpath(file) for file in files}) < len(files):
         raise UsageError(f"two outputs are {escape(str(files[0]), 200)}; give each a file of its own")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 from os.path import realpath
 from pathlib import Path
+from typing import Any
 
 from fairevals.cli import common
 from fairevals.errors import UsageError
@@ -22,6 +23,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     common.add_measures(parser)
     common.add_tests(parser)
     common.add_policy(parser)
+    common.add_anonymous(parser)
     common.add_output(parser)
     common.add_jobs(parser)
 
@@ -32,8 +34,11 @@ def run(args: argparse.Namespace) -> int:
     check_tests(args)
     collection, plan = common.plan_of(args)
     runs, baseline = with_baseline(args.runs, args.baseline)
-    result = scored(runs, collection, plan, jobs=args.jobs, progress=common.progress("scoring"))
+    options: Any = {"jobs": args.jobs, "progress": common.progress("scoring")}
+    result = scored(runs, collection, plan, anonymous=args.anonymous, **options)
     common.log(*result.scores.notes)  # the comparisons tell what is undefined
+    if args.anonymous and isinstance(baseline, int):
+        baseline = [run.run for run in result.sources].index(runs[baseline])
     compared = result.compare(baseline, test=args.test, correct=args.correct)
     text = compared.render(args.format, args.places, spreadsheet=args.spreadsheet)
     common.emit([text], args.output)

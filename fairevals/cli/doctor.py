@@ -14,6 +14,8 @@ OPTIONAL = {
     "pyarrow": ("parquet", "runs as parquet files and folders"),
     "zstandard": ("zst", "files compressed by zstd"),
     "distributed": ("dask", "scoring on a Dask cluster (--dask)"),
+    "starlette": ("annotate", "the browser tool for assessors"),
+    "uvicorn": ("annotate", "its server"),
     "shtab": ("completion", "completion in shells"),
 }
 """Package: the extra that installs it, and what it enables."""

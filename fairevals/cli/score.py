@@ -3,6 +3,7 @@
 import argparse
 from concurrent.futures import Executor
 from contextlib import AbstractContextManager, nullcontext
+from typing import Any
 
 from fairevals.cli import common
 from fairevals.errors import UsageError
@@ -21,6 +22,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     text = "also print the parts of composed measures (GFR, M1), and the share of attention on unjudged documents"
     add("--components", action="store_true", help=text)
     common.add_policy(parser)
+    common.add_anonymous(parser)
     common.add_output(parser)
     common.add_jobs(parser)
     text = "score on a Dask cluster, such as tcp://host:8786, whose workers can read the files"
@@ -42,7 +44,8 @@ def run(args: argparse.Namespace) -> int:
         plan = with_components(plan, collection, unjudged=True)
     show = common.progress("scoring")
     with nullcontext() if args.dask is None else _cluster(args) as executor:
-        result = scored(args.runs, collection, plan, jobs=args.jobs, executor=executor, progress=show)
+        options: Any = {"jobs": args.jobs, "executor": executor, "progress": show}
+        result = scored(args.runs, collection, plan, anonymous=args.anonymous, **options)
     common.log(*result.remarks)
     options = {"places": args.places, "spreadsheet": args.spreadsheet}
     common.emit([result.render(args.format, per_topic=args.per_topic, **options)], args.output)

@@ -173,11 +173,11 @@ def blocks(
     topic, docs, scores = topic_of_list[list_of[kept_rows]], run.docs.take(kept_rows), run.scores[kept_rows]
     samples: _Samples | None = None
     if not sampled:
-        rows, _ = _with_judged(topic, docs, scores, qrels, requirements.all_documents)
+        rows, _ = with_judged(topic, docs, scores, qrels, requirements.all_documents)
     else:
         first, inverse = np.unique(Index(topic, docs).find(topic, docs), return_inverse=True)
         once = topic[first], docs.take(first), scores[first]
-        rows, order = _with_judged(*once, qrels, requirements.all_documents, by_name=True)
+        rows, order = with_judged(*once, qrels, requirements.all_documents, by_name=True)
         number = _sample_numbers(run, topic_of_list)[list_of[kept_rows]]
         samples = _Samples(topic, number, rank[kept_rows], rows.cell[np.argsort(order)[inverse]])
     sizes = np.maximum(np.bincount(rows.topic, minlength=len(qrels.topics)), np.diff(qrels.offsets))
@@ -191,7 +191,7 @@ def blocks(
         yield _block(rows, samples, start, stop, collection, requirements)
 
 
-def _with_judged(
+def with_judged(
     topic: Ints, docs: Ids, scores: Floats, qrels: Qrels, all_documents: bool, by_name: bool = False
 ) -> tuple[_Rows, Ints]:
     """Join the grades, and add the judged documents that are missing if required; also the order of the given rows.

@@ -159,8 +159,9 @@ def load_collection(
         qrels = task.qrels if judged or listed is None else [path for path in task.qrels if path.exists()]
         if not qrels and (judged or listed is None):
             raise UsageError("there are no qrels: give a task that names them, or qrels")
-    nothing = Qrels("(no qrels)", (), np.zeros(0, np.int64), Ids.of([]), np.zeros(0))
-    loaded = load_qrels(qrels) if not isinstance(qrels, (list, tuple)) or qrels else nothing
+        if not qrels:
+            qrels = Qrels("(no qrels)", (), np.zeros(0, np.int64), Ids.of([]), np.zeros(0))
+    loaded = load_qrels(qrels)
     if task.max_grade is not None and task.max_grade < loaded.max_grade and loaded.topics:
         place = task.path or "the task"
         higher = f"{loaded.source} has a grade {loaded.max_grade:g}"
@@ -195,10 +196,9 @@ def named_groups(groups: Any) -> dict[str, Any]:
         return {}
     if isinstance(groups, Mapping):
         return text_keys(groups, "groups")
-    several = [groups] if isinstance(groups, (Attribute, Intersection)) else groups
-    if isinstance(several, (list, tuple)) and all(
-        isinstance(one, (Attribute, Intersection)) for one in several
-    ):
+    kinds = (Attribute, Intersection)
+    several = [groups] if isinstance(groups, kinds) else groups
+    if isinstance(several, (list, tuple)) and all(isinstance(one, kinds) for one in several):
         return {one.spec.name: one for one in several}
     raise UsageError(
         f"cannot take {escape(repr(groups))} as groups; expected a dict {{attribute: memberships}}, or Attributes"

@@ -222,8 +222,8 @@ class Attribute:
         spec, applies = self.spec, self.applies[topic_codes]
         counts = np.bincount(topic_codes, minlength=1)
         if counts.max() * len(spec.groups) > Limits.current().cells:
-            longest = int(counts.argmax())
-            many = f"{counts[longest]} documents of topic {escape(self.topics[longest])!r}"
+            topic = self.topics[int(counts.argmax())]
+            many = f"{counts.max()} documents of topic {escape(topic)!r}"
             found = f"{many} in {len(spec.groups)} groups of {escape(spec.name)}"
             raise InputError(Place(self.columns.name), f"{found}; raise FAIREVALS_MAX_CELLS to allow it")
         rows = self.rows(topic_codes, docs) if rows is None else rows

@@ -40,6 +40,10 @@ class Named:
     run: Any
 
 
+class Anonymous(Named):
+    """A run whose own name, tag and file must not be shown."""
+
+
 def is_frame(what: Any) -> bool:
     """Whether it is a DataFrame, without importing pandas."""
     return hasattr(what, "columns") and hasattr(what, "itertuples")

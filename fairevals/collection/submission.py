@@ -14,6 +14,7 @@ from fairevals.io.archives import files_in, is_submission
 from fairevals.io.check import Rules, check_lists, check_run
 from fairevals.io.dataset import is_dataset
 from fairevals.io.lines import Problem
+from fairevals.io.metadata import check_metadata
 from fairevals.io.runs import RunOptions, is_table
 from fairevals.io.streams import Source
 
@@ -55,14 +56,13 @@ def check_submission(
             yield from check_run(source, rules)
             with suppress(FairevalsError):  # reported above
                 ranked = Run.open(source, options)
+            yield from check_metadata(source)
         else:
             ranked = Run.open(source, options)
             counts = (ranked.offsets[1:] - ranked.offsets[:-1]).tolist()
             yield from check_lists(ranked.source, [topic for topic, _ in ranked.lists], counts, rules)
-        if ranked is None:
-            return
-        for remark in variant_remarks(ranked, collection.qrels):
-            yield Problem(Place(ranked.source), "spelling", remark, "the same characters", warning=True)
+        for remark in variant_remarks(ranked, collection.qrels) if ranked is not None else ():
+            yield Problem(Place(os.fspath(path)), "spelling", remark, "the same characters", warning=True)
     except FairevalsError as error:  # the file cannot be opened, is cut short, or is beyond the limits
         place = error.place if isinstance(error, InputError) else Place(os.fspath(path))
         yield Problem(place, "unreadable", str(error))

@@ -1,17 +1,28 @@
-"""What a measure sees of a block of topics: documents by rank (`Ranked`), or documents with exposures (`Exposed`)."""
+"""What a measure sees.
 
-from collections.abc import Callable, Mapping
+Of a block of topics, documents by rank (`Ranked`) or documents with exposures (`Exposed`); or all topics of a run at
+once (`ExposedTopics`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from math import prod
-from typing import Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
 from fairevals.collection.products import product_membership
 from fairevals.errors import UsageError, unknown
+from fairevals.ids import Ids
 from fairevals.io.streams import Limits
-from fairevals.typing import Bools, Floats, Ints
+from fairevals.typing import Array, Bools, Floats, Ints
+
+if TYPE_CHECKING:
+    from fairevals.collection.groups import Attribute
+    from fairevals.collection.intersections import Intersection
 
 
 @dataclass(frozen=True)
@@ -180,3 +191,87 @@ class Exposed(View):
     """(topics, documents): whether a document counts in the means over a group's documents."""
     judged: Bools = field(default_factory=lambda: np.zeros((0, 0), bool))
     """(topics, documents): whether the qrels have the document."""
+
+
+@dataclass(frozen=True)
+class ExposedTopics:
+    """Several topics at once, in rows: one for each topic and document that is retrieved or judged, sorted by topic.
+
+    A document has the same number in all topics, so that its exposures can be summed over them.
+    """
+
+    topic: Ints
+    """(rows,): positions in `numbers`."""
+    document: Ints
+    """(rows,): from 0, in the order of the ids."""
+    exposure: Floats
+    grades: Floats
+    """(rows,): unjudged and negative are 0."""
+    candidates: Bools
+    docs: Ids
+    numbers: Ints
+    """(topics,): the numbers of the topics in the qrels."""
+    ranked: Bools
+    """(topics,): whether the run ranks any document."""
+    attributes: Mapping[str, Attribute | Intersection]
+    memberships: Callable[[str, Ints, Ids], Sequence[Floats]]
+    """The memberships of documents in an attribute, or in each of an intersection's: `Collection.memberships`."""
+    topic_groups: Mapping[str, Ints]
+    """For each name (topics,): the number of the topic's group, −1 without one."""
+    left_out: Floats | None = None
+    """(batches, rows): the exposure without each batch of samples, if it was sampled."""
+
+    def on(self, topics: Array) -> Self:
+        """Some of the topics, by their positions."""
+        place = np.full(self.numbers.size, -1)
+        place[topics] = np.arange(topics.size)
+        kept = np.flatnonzero(place[self.topic] >= 0)
+        kept = kept[np.argsort(place[self.topic[kept]], kind="stable")]
+        return replace(
+            self,
+            topic=place[self.topic[kept]],
+            document=self.document[kept],
+            exposure=self.exposure[kept],
+            grades=self.grades[kept],
+            candidates=self.candidates[kept],
+            docs=self.docs.take(kept),
+            numbers=self.numbers[topics],
+            ranked=self.ranked[topics],
+            topic_groups={name: groups[topics] for name, groups in self.topic_groups.items()},
+            left_out=None if self.left_out is None else self.left_out[:, kept],
+        )
+
+    @property
+    def documents(self) -> int:
+        """How many numbers of documents there are."""
+        return int(self.document.max(initial=-1)) + 1
+
+    def by_document(self, values: Array) -> Any:
+        """The values (rows,) as a sparse array (topics, documents)."""
+        return _sparse(values, self.topic, self.document, (self.numbers.size, self.documents))
+
+    def sum_by_topic(self, values: Floats) -> Floats:
+        """The sums (topics, …) of values (rows, …) over the documents of each topic."""
+        rows = np.arange(self.topic.size)
+        sums: Floats = _sparse(np.ones(rows.size), self.topic, rows, (self.numbers.size, rows.size)) @ values
+        return sums
+
+    def sum_by_document(self, values: Array) -> Floats:
+        """The sums (documents, …) of values (rows, …) over the topics."""
+        rows = np.arange(self.topic.size)
+        sums: Floats = _sparse(np.ones(rows.size), self.document, rows, (self.documents, rows.size)) @ values
+        return sums
+
+    def applies(self, name: str) -> Bools:
+        """(topics,): whether an attribute applies."""
+        return self.attributes[name].applies[self.numbers]
+
+    def membership(self, name: str) -> Floats:
+        """(rows, groups): the memberships in an attribute. They are looked up each time, because they may be large."""
+        return product_membership(self.memberships(name, self.numbers[self.topic], self.docs))
+
+
+def _sparse(values: Array, rows: Ints, columns: Ints, shape: tuple[int, int]) -> Any:
+    from scipy.sparse import csr_array  # it takes time to import
+
+    return csr_array((values.astype(np.float64), (rows, columns)), shape=shape)

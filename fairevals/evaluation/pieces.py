@@ -2,8 +2,9 @@
 
 import math
 import os
+import re
 from abc import abstractmethod
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from concurrent.futures import Executor, Future
 from contextlib import contextmanager
@@ -15,12 +16,13 @@ import numpy as np
 
 from fairevals.collection.collection import Collection, Slice
 from fairevals.collection.groups import Attribute
-from fairevals.collection.inputs import Named
+from fairevals.collection.inputs import Anonymous, Named
 from fairevals.collection.intersections import Intersection
 from fairevals.collection.run import Run
 from fairevals.collection.spelling import Variants, document_variants, topic_variants
 from fairevals.errors import FairevalsError, UsageError, escape, pluralize
-from fairevals.evaluation.expectation import defined_on_judged, expectations
+from fairevals.evaluation.across import ExposureRows, across_topics, exposed_topics
+from fairevals.evaluation.expectation import Exposures, defined_on_judged, expectations
 from fairevals.evaluation.plan import (
     Plan,
     load,
@@ -68,6 +70,8 @@ class RunScores:
     """Whether any of its documents is judged."""
     variants: Variants
     """Documents that would be judged if Unicode were normalised."""
+    exposures: tuple[ExposureRows, ...]
+    """For measures across topics; empty without any."""
 
 
 def score_piece(
@@ -94,17 +98,23 @@ def score_piece(
     shape = (len(plan.measures), len(collection.qrels.topics))
     values, se = np.full(shape, np.nan), np.full(shape, np.nan)
     documents, judged = np.zeros(shape[1], dtype=np.int64), False
+    across, kept = across_topics(plan.measures), []
     for block in opened.blocks():
         here = slice(block.first, block.first + len(block.topics))
         documents[here] = block.retrieved
         judged = judged or bool(np.any(~np.isnan(block.raw_grades) & (block.scores > -np.inf)))
-        for m, estimate in enumerate(expectations(plan.measures, opened.policy, block, collection.task)):
+        exposures: Exposures = {}
+        estimates = expectations(plan.measures, opened.policy, block, collection.task, exposures)
+        if across:
+            kept.append(ExposureRows.of(block, exposures, across))
+        for m, estimate in enumerate(estimates):
             values[m, here] = estimate.value
             if estimate.se is not None:
                 se[m, here] = estimate.se
     numbers = np.arange(shape[1]) if numbers is None else numbers
     variants = document_variants(run, collection.qrels)
-    found = (tuple(run.topics), numbers, documents, opened.diagnosed(), judged, variants)
+    rows = tuple(part.numbered(numbers) for part in kept)
+    found = (tuple(run.topics), numbers, documents, opened.diagnosed(), judged, variants, rows)
     return RunScores(run.tag, run.source, values, se, *found)
 
 
@@ -136,17 +146,24 @@ def _unmapped_remarks(attributes: Mapping[str, Attribute | Intersection]) -> Ite
 
 
 def name_runs(scored: Sequence[tuple[str, str]]) -> list[str]:
-    """Names for (tag, file) pairs: the tag, told apart by file name, or by the whole path, where tags collide.
+    """Names for (tag, file) pairs: the tag and, where tags collide, as much of the path's end as tells them apart.
 
     >>> name_runs([("bm25", "a/x.run"), ("bm25", "a/y.run"), ("dense", "a/z.run")])
     ['bm25 (x.run)', 'bm25 (y.run)', 'dense']
+    >>> name_runs([("t", "teams/a/x.run"), ("t", "teams/b/x.run")])
+    ['t (a/x.run)', 't (b/x.run)']
+    >>> name_runs([("t", "teams.zip:a/x.run"), ("t", "teams.zip:y.run")])
+    ['t (x.run)', 't (y.run)']
     """
-    forms = [(tag, f"{tag} ({os.path.basename(file)})", f"{tag} ({file})") for tag, file in scored]  # noqa: PTH119
-    names, ambiguous = [""] * len(scored), list(range(len(scored)))
-    for form in range(3):
-        for i in ambiguous:
-            names[i] = forms[i][form]
-        ambiguous = [i for i in ambiguous if names.count(names[i]) > 1]
+    names, ambiguous = [tag for tag, _ in scored], list(range(len(scored)))
+    # The ends of each path, the shortest first; a colon is between an archive and its file.
+    ends = [[*(f[m.end() :] for m in re.finditer("[/:]", f)), f] for _, f in scored]
+    ends = [sorted({*filter(None, some)}, key=len) or [""] for some in ends]
+    for length in range(max(map(len, ends), default=0) + 1):
+        for i in ambiguous if length else ():
+            names[i] = f"{scored[i][0]} ({ends[i][:length][-1]})"
+        counts = Counter(names)
+        ambiguous = [i for i in ambiguous if counts[names[i]] > 1]
     for number, i in enumerate(ambiguous, 1):
         names[i] += f" #{number}"
     return names
@@ -326,16 +343,20 @@ def score(
     if not runs:
         raise UsageError("there is no run to score")
     # A name given in Python to a file or a `Run` is shown; random numbers are still drawn by the tag.
-    given = [run.name if isinstance(run, Named) and _is_whole(run.run) else "" for run in runs]
+    hidden = any(isinstance(run, Anonymous) for run in runs)
+    given = [
+        run.name if isinstance(run, Anonymous) or (isinstance(run, Named) and _is_whole(run.run)) else ""
+        for run in runs
+    ]
     runs = [
         run.run if name and isinstance(run, Named) else run for name, run in zip(given, runs, strict=True)
     ]
     # The attention that unjudged documents get is computed beside the measures, for a remark.
     shown = plan.measures
-    hidden = unjudged_shares(part for m in shown for part in parts_of(m))
-    if not hidden and plan.policy.kind != "pl":  # there, exposure alone would cost as much as the measures
-        hidden = (Unjudged(cutoff=plan.requirements.depth),)
-    plan = replace(plan, measures=(*shown, *(m for m in hidden if m not in shown)))
+    unjudged = unjudged_shares(part for m in shown for part in parts_of(m))
+    if not unjudged and plan.policy.kind != "pl":  # there, exposure alone would cost as much as the measures
+        unjudged = (Unjudged(cutoff=plan.requirements.depth),)
+    plan = replace(plan, measures=(*shown, *(m for m in unjudged if m not in shown)))
     collection = collection.with_attributes(plan.requirements.attributes)
     qrels, far = collection.qrels, isinstance(executor, SharingExecutor)
     if isinstance(executor, SharingExecutor):
@@ -382,15 +403,16 @@ def score(
                     pieces.append(Piece(run, sources[run]))
                 else:
                     pieces += one.missing(run, collection.task.order)
-    named, statuses = [], []
+    named, originals, infos = [], [], []
     remarks = list(_unmapped_remarks(collection.attributes))
     for run, one in enumerate(gathered):
         tag, source = one.pieces[0].tag, one.pieces[0].source
         file = os.fspath(runs[run]) if _is_path(runs[run]) else source
         info = run_info(collection.task, file) or RunInfo(file)
         named.append((given[run] or info.name or tag, source if file == "-" else file))
+        originals.append(info.name or tag)
         tag = given[run] or tag
-        statuses.append(info.status)
+        infos.append(info)
         remarks += _notes(tag, one.topics.keys(), collection)
         remarks += policy_remarks(tag, plan.policy, [piece.diagnosed for piece in one.pieces])
         if one.documents.any() and not any(piece.judged for piece in one.pieces):
@@ -401,16 +423,28 @@ def score(
             every = Variants(sum(some.count for some in variants), earliest.example)
             remarks.append(f"{escape(tag)}: {every.remark('document')}")
     values, se = (np.stack([getattr(one, name) for one in gathered]) for name in ("values", "se"))
-    scores = Scores(tuple(name_runs(named)), plan.measures, qrels.topics, values, se)
-    remarks += _unjudged_remarks(scores, hidden, collection.task.candidates)
     documents = np.stack([one.documents for one in gathered])
+    across = tuple(
+        exposed_topics(
+            [rows for piece in one.pieces for rows in piece.exposures],
+            across_topics(shown),
+            collection,
+            one.documents > 0,
+        )
+        for one in gathered
+    )
+    scores = Scores(tuple(name_runs(named)), plan.measures, qrels.topics, values, se, across=across)
+    remarks += _unjudged_remarks(scores, unjudged, collection.task.candidates)
+    valued = np.where(scores.defined & np.isnan(values), 0.0, values)[:, : len(shown)]
     scores = replace(
         scores,
         measures=shown,
         values=values[:, : len(shown)],
         se=se[:, : len(shown)],
-        comparable=_comparable(collection, replace(plan, measures=shown), values[:, : len(shown)], documents),
-        statuses=tuple(statuses) if collection.task.runs else (),
+        comparable=_comparable(collection, replace(plan, measures=shown), valued, documents),
+        statuses=tuple(info.status for info in infos) if collection.task.runs else (),
+        teams=tuple(info.team for info in infos) if not hidden and any(info.team for info in infos) else (),
+        originals=tuple(originals) if hidden else (),
     )
     return replace(scores, notes=(*remarks, *_incomplete_remarks(scores)))
 

@@ -102,6 +102,9 @@ def parts_of(measure: Measure) -> Iterator[Measure]:
 def _attributes(measure: Measure, collection: Collection) -> Sequence[str]:
     """The attributes that a measure needs, all of which the collection has."""
     known = collection.attribute_names
+    for name in getattr(measure, "topic_groups_used", tuple)():
+        if name not in collection.task.topic_groups:
+            raise UsageError(f"{measure}: {unknown('topic groups', name, collection.task.topic_groups)}")
     for name in measure.attributes_used():
         if name not in known:
             raise UsageError(f"{measure}: {unknown('attribute', name, known)}")

@@ -1,4 +1,4 @@
-"""What a task is made of: how it declares an attribute, a policy and a run."""
+"""What a task is made of: how it declares an attribute, a policy, a run and the work of assessors."""
 
 import math
 from collections.abc import Callable, Iterator, Mapping
@@ -180,3 +180,14 @@ class RunInfo:
     name: str = ""
     team: str = ""
     status: str = "official"
+
+
+@dataclass(frozen=True)
+class AnnotationSpec:
+    """How assessors annotate pages: `[annotation]` of a task."""
+
+    entities: int = 3
+    """How many entities an assessor may name on a page."""
+    assessors_per_page: int = 2
+    fields: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """What an entity has beyond its name and attributes, by topic group or glob of topics."""

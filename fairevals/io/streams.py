@@ -12,7 +12,7 @@ import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from copy import copy
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from functools import partial
 from itertools import chain
 from pathlib import Path
@@ -72,7 +72,9 @@ class Limits:
     def current(cls) -> Self:
         """The limits in force."""
         return cls(
-            **{f.name: _setting(f"FAIREVALS_MAX_{f.name.upper()}", getattr(cls, f.name)) for f in fields(cls)}
+            _setting("FAIREVALS_MAX_BYTES", cls.bytes),
+            _setting("FAIREVALS_MAX_LINE", cls.line),
+            _setting("FAIREVALS_MAX_CELLS", cls.cells),
         )
 
 

@@ -10,7 +10,14 @@ from typing import TYPE_CHECKING, Any, Self
 
 from fairevals.errors import FairevalsError, InputError, Place, escape, names
 from fairevals.io.archives import file_name, member_of
-from fairevals.io.specs import AttributeSpec, IntersectionSpec, PolicySpec, RunInfo, target_files
+from fairevals.io.specs import (
+    AnnotationSpec,
+    AttributeSpec,
+    IntersectionSpec,
+    PolicySpec,
+    RunInfo,
+    target_files,
+)
 from fairevals.io.streams import Source, checked_path, written_bytes
 from fairevals.io.task_checks import Check, Checker, labelled, labels
 from fairevals.io.task_writer import TaskWriter
@@ -69,12 +76,14 @@ class Task:  # noqa: PLW1641 # it has no hash, because it holds dicts
     max_documents: int = 1000
     """How many documents a topic may have without an error in `validate`."""
     attributes: Mapping[str, AttributeSpec] = field(default_factory=dict)
-    intersections: Mapping[str, IntersectionSpec] = field(default_factory=dict)
-    """Products of attributes, which measures take as attr='…' like an attribute."""
     topic_groups: Mapping[str, Mapping[str, tuple[str, ...] | Path | str]] = field(default_factory=dict)
     """Named sets of topics: {name: {group: globs}}, {name: {"file": table of topic and group}}, or {name: {"column":
     column of the list of topics}}."""
+    intersections: Mapping[str, IntersectionSpec] = field(default_factory=dict)
+    """Products of attributes, which measures take as attr='…' like an attribute."""
     policy: PolicySpec = field(default_factory=PolicySpec)
+    annotation: AnnotationSpec = field(default_factory=AnnotationSpec)
+    """How assessors annotate pages."""
     path: Path | None = field(default=None, compare=False)
     """The task file."""
     runs_table: Path | None = field(default=None, compare=False)
@@ -96,6 +105,7 @@ class Task:  # noqa: PLW1641 # it has no hash, because it holds dicts
         for measure in values["labels"].keys() - values["measures"]:
             expected = f"labels of {names(values['measures'])}"
             raise checker.wrong(("labels", measure), values["labels"][measure], expected)
+        checker.check_together(values)
         for name, value in values.items():
             object.__setattr__(self, name, value)
 
@@ -249,6 +259,7 @@ def _read(path: str | os.PathLike[str]) -> dict[str, Any]:
         source.refuse(error, "a task file in TOML")
     reader = _Reader(source.name, text)
     values = reader.section(content, (), reader.checks())
+    reader.check_together(values)
     if "measures" in values:
         values["labels"] = {measure: label for measure, label in values["measures"] if label}
         values["measures"] = tuple(measure for measure, _ in values["measures"])

@@ -19,6 +19,7 @@ from fairevals.io.specs import (
     POLICIES,
     STATUSES,
     TARGET_NAMES,
+    AnnotationSpec,
     AttributeSpec,
     IntersectionSpec,
     PolicySpec,
@@ -80,6 +81,17 @@ _positive = _check(
     f"a number above 0 and at most {LARGEST:g}",
     lambda value: is_number(value) and 0 < value <= LARGEST,
     float,
+)
+
+
+_field_names = _check(
+    'a list of different names, such as ["biography URL"]; not topic, doc, entity or annotator',
+    lambda value: (
+        isinstance(value, (list, tuple))
+        and all(isinstance(item, str) and item.strip() == item != "" and item.isprintable() for item in value)
+        and len({*value, "topic", "doc", "entity", "annotator"}) == len(value) + 4
+    ),
+    tuple,
 )
 
 
@@ -174,6 +186,7 @@ class Checker:
             "intersections": self.intersections,
             "topic_groups": self.topic_groups,
             "policy": self.policy,
+            "annotation": self.annotation,
         }
 
     def path(self, value: Any) -> Path:
@@ -292,6 +305,27 @@ class Checker:
         }
         given = {"kind": given} if isinstance(given, str) else given
         return PolicySpec(**self.section(given, ("policy",), checks))
+
+    def annotation(self, given: Any) -> AnnotationSpec:
+        at = ("annotation",)
+        if isinstance(given, AnnotationSpec):
+            return given
+
+        def fields(value: Any) -> dict[str, tuple[str, ...]]:
+            keys = value if isinstance(value, Mapping) else ()
+            return self.section(value, (*at, "fields"), dict.fromkeys(keys, _field_names))
+
+        few = _check(
+            "a whole number from 1 to 20", lambda value: is_number(value, Integral) and 1 <= value <= 20
+        )
+        checks: dict[str, Check] = {"entities": few, "assessors_per_page": few, "fields": fields}
+        return AnnotationSpec(**self.section(given, at, checks))
+
+    def check_together(self, values: Mapping[str, Any]) -> None:
+        """Raise an error if checked values of a task contradict each other."""
+        for topics, added in getattr(values.get("annotation"), "fields", {}).items():
+            if both := sorted(set(added) & set(values.get("attributes", ()))):
+                raise self.wrong(("annotation", "fields", topics), both, "names that no attribute has")
 
 
 def read_runs_table(path: str | os.PathLike[str]) -> tuple[RunInfo, ...]:

@@ -63,7 +63,7 @@ def _values(measure: Measure, block: Block) -> Floats:
         return measure.combine(tuple(_values(part, block) for part in measure.parts()))
     if isinstance(measure, RankingMeasure):
         return measure.of_ranking(block.ranked(measure.depth))
-    if isinstance(measure, ExposureMeasure):
+    if isinstance(measure, ExposureMeasure) and not measure.across_topics:
         exposure = OneRanking().exposure(block, measure.attention_model, measure.cutoff).value
         return measure.of_exposure(block.exposed(exposure))
     raise UsageError(f"{measure} is not a measure of single rankings; use fairevals.evaluate")

@@ -18,6 +18,7 @@ from fairevals.report.gather import DEPTH
 from fairevals.report.groups import run_details
 from fairevals.report.style import labels, styled
 from fairevals.statistics.pairing import pair
+from fairevals.statistics.power import topic_set_sizes
 
 
 @dataclass(frozen=True)
@@ -52,9 +53,26 @@ class Plots:
         r, b = self.place(run), self.place(baseline)
         if r == b:
             raise UsageError(f"the run and the baseline are both {self.scores.runs[r]!r}")
-        paired = pair(self.scores, self._measure(measure), r, b)
+        place = self._measure(measure)
+        if self.scores.measures[place].across_topics:
+            raise UsageError(f"{self.scores.measures[place]} has one value for all topics, and none by topic")
+        paired = pair(self.scores, place, r, b)
         with _drawing(ax, 9.0, 3.2) as axes:
             figures.draw_gains(axes, paired, *labels([paired.run, paired.baseline], 40))
+        return axes
+
+    def power(
+        self, measure: Any = None, difference: Any = None, *, ax: Axes | None = None, **options: Any
+    ) -> Axes:
+        """Power against the number of topics, for differences of a measure; see `Result.power`."""
+        name = str(self.scores.measures[self._measure(measure)])
+        sizes = topic_set_sizes(self.scores, difference, **options)
+        rows = [row for row in sizes.rows if row.measure == name and row.residual_variance]
+        if not rows:
+            raise UsageError(f"the power of {name} is undefined: {'; '.join(sizes.remarks)}")
+        with _drawing(ax) as axes:
+            figures.draw_power(axes, rows)
+            axes.legend(frameon=False)
         return axes
 
     def groups(self, attribute: str | None = None, run: Any = 0, *, ax: Axes | None = None) -> Axes:

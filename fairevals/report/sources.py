@@ -10,11 +10,13 @@ from pathlib import Path
 from typing import Any, cast
 
 from fairevals import __version__
-from fairevals.collection.inputs import Named
+from fairevals.collection.inputs import Anonymous, Named
+from fairevals.errors import escape
 from fairevals.io.archives import file_name, member_of, opened_member
 from fairevals.io.dataset import is_dataset, open_dataset
+from fairevals.io.metadata import read_metadata
 from fairevals.io.specs import target_files
-from fairevals.io.streams import reads_once
+from fairevals.io.streams import Source, reads_once
 from fairevals.io.task import Task
 
 
@@ -26,8 +28,8 @@ class FileInfo:
     name: str
     size: int | None
     sha256: str | None
-    """None for a pipe and for data that never was a file. For a folder of parquet files: the hash of the lines
-    "hash name" of its files, as `sha256sum` prints them."""
+    """None for a pipe, for data that never was a file, and for an anonymous run. For a folder of parquet files: the
+    hash of the lines "hash name" of its files, as `sha256sum` prints them."""
 
 
 def file_info(role: str, path: Any) -> FileInfo:
@@ -35,6 +37,8 @@ def file_info(role: str, path: Any) -> FileInfo:
 
     Those of a file in an archive are of the file, not of the archive.
     """
+    if isinstance(path, Anonymous):  # a hash would tell which file it is to everyone who has the file
+        return FileInfo(role, path.name, None, None)
     path = path.run if isinstance(path, Named) else path
     if not isinstance(path, (str, os.PathLike)):
         return FileInfo(role, "(not a file)", None, None)
@@ -55,6 +59,15 @@ def file_info(role: str, path: Any) -> FileInfo:
     names = [part.relative_to(place).as_posix() for part in parts]
     lines = "".join(f"{digest}  {name}\n" for digest, name in zip(hashes, names, strict=True))
     return FileInfo(role, f"{place.resolve().name}/", size, hashlib.sha256(lines.encode()).hexdigest())
+
+
+def metadata_of(run: Any) -> str:
+    """What a run file says about itself (see `io.metadata`), escaped; "" for nothing, and for an anonymous run."""
+    path = run.run if isinstance(run, Named) and not isinstance(run, Anonymous) else run
+    if not isinstance(path, (str, os.PathLike)) or reads_once(path) or is_dataset(path):
+        return ""
+    metadata = read_metadata(Source.of(path))
+    return "\n".join(escape(line, 500) for line in metadata.text.split("\n")) if metadata else ""
 
 
 def files_of(

@@ -78,6 +78,14 @@ COMMANDS = {
         "report --task task.toml my.run other.run -m nDCG@2 -o out",
         *(("out",), "other.run", FOLDER, "read:other.run"),
     ),
+    "power": Command(
+        "power --task task.toml my.run other.run -o out.txt --figure out.svg",
+        *(("out.txt", "out.svg"), "other.run", "sync:2", "read:other.run"),
+    ),
+    "export": Command(
+        "export participants --task task.toml my.run other.run -o out --force",
+        *(("out",), "other.run", FOLDER, "read:other.run"),
+    ),
     "exposure": Command(
         "exposure --qrels my.qrels my.run -o out.csv --figure out.svg",
         *(("out.csv", "out.svg"), "my.run", "sync:2"),

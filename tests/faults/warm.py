@@ -1,11 +1,12 @@
 """Starts the program many times without loading its modules each time: a process that has loaded them forks.
 
 Each line on standard input is one call, as JSON. The fork gets a session, folder, environment and streams of its own,
-and runs and ends as any process of the program. The answer is a line with its process id, and one with its exit code.
+and runs the program. The answer is a line with its process id, and one with its exit code.
 """
 
 from __future__ import annotations
 
+import gc
 import json
 import os
 import signal
@@ -48,7 +49,9 @@ def serve() -> None:
     os._exit(0)
 
 
-for module in (*LIBRARIES, *(f"fairevals.cli.{command}" for command in COMMANDS)):
-    import_module(module)
-serve()
-sys.exit(program())
+if __name__ == "__main__":
+    for module in (*LIBRARIES, *(f"fairevals.cli.{command}" for command in COMMANDS)):
+        import_module(module)
+    gc.freeze()  # a collection in a fork would copy them
+    serve()
+    os._exit(program())  # to take all those modules down would take longer than the call
