@@ -486,7 +486,7 @@ def test_what_is_refused_from_python():
         fe.evaluate(run, qrels, ["nDCG@1"], groups={"SEX": sex, "X": Intersection.of("X", ["SEX", "AGE"])})
     many = {name: Attribute.of(name, {"a": "g0"}, [f"g{n}" for n in range(300)]) for name in ("A", "B")}
     with pytest.raises(
-        InputError, match="an intersection X of 90000 groups; expected at most 65536 with 1 topics"
+        InputError, match="an intersection X of 90000 groups; expected at most 65536 with 1 topic"
     ):
         fe.evaluate(run, qrels, ["AWRF(attr='X')"], groups=[*many.values(), Intersection.of("X", ["A", "B"])])
     alike = {

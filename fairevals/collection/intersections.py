@@ -15,7 +15,7 @@ from fairevals.collection.groups import Attribute, target_of
 from fairevals.collection.products import product_membership
 from fairevals.collection.qrels import Qrels
 from fairevals.collection.targets import Targets, mean_of_relevant
-from fairevals.errors import InputError, Place, UsageError, escape, names
+from fairevals.errors import InputError, Place, UsageError, escape, names, pluralize
 from fairevals.ids import Ids
 from fairevals.io.specs import INTERSECTION_TARGETS, AttributeSpec, IntersectionSpec, TargetMixture
 from fairevals.typing import Bools, Floats, Ints
@@ -92,7 +92,7 @@ class Intersection:
         if count > min(limit, MAX_GROUPS):
             found = f"an intersection {escape(name)} of {count} groups"
             raise InputError(
-                place, found, f"at most {min(limit, MAX_GROUPS)} with {len(qrels.topics)} topics"
+                place, found, f"at most {min(limit, MAX_GROUPS)} with {pluralize(len(qrels.topics), 'topic')}"
             )
         groups = tuple(map(" × ".join, product(*(part.spec.groups for part in parts))))
         if len(set(groups)) < count:

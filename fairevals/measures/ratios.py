@@ -40,7 +40,7 @@ def sides(attribute: GroupView, protected: str) -> Floats:
     numbers = np.unravel_index(attribute.groups.index(protected), counts)
     inside: Floats | float = 1.0
     rest: Floats | float = 0.0
-    # Of the product of memberships: those in the group of every attribute, and, without a difference, all others.
+    # The sum of all other products is formed without a subtraction, which would leave a rounding error for 0.
     for factor, at in zip(attribute.factors, numbers, strict=True):
         mine, others = factor[..., at], rank_sum(np.delete(factor, at, axis=-1))
         inside, rest = inside * mine, rest * (mine + others) + inside * others
