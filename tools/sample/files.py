@@ -87,12 +87,22 @@ def task_text() -> str:
     return f"""\
 # An invented task: its people, places and films are made up.
 name = "Researchers and films"
+topics = "topics.tsv"
 qrels = "sample.qrels"
 runs = "runs.csv"
 max_grade = 2
 order = "score"
 cutoff = 20
-measures = ["nDCG@10", "ERR", "iRBU", "GFR(util='ERR')", "GFR(util='iRBU')"]
+measures = [
+    "nDCG@10",
+    "ERR",
+    "iRBU",
+    {{ measure = "GFR(util='ERR')", label = "GFR-ERR" }},
+    {{ measure = "GFR(util='iRBU')", label = "GFR-iRBU" }},
+]
+
+[topic_groups.TYPE]
+column = "kind"
 
 [attributes.HINDEX]
 kind = "ordinal"
