@@ -38,11 +38,11 @@ with atheris.instrument_imports(include=["fairevals", "tomllib"]) if atheris els
     from fairevals.io.archives import each_run
     from fairevals.io.check import Rules, check_run
     from fairevals.io.letor import read_letor
-    from fairevals.io.memberships import read_target_file
     from fairevals.io.qrels import read_qrels_columns
     from fairevals.io.runs import RunOptions, read_run_columns
     from fairevals.io.specs import AttributeSpec
     from fairevals.io.streams import Source
+    from fairevals.io.targets import read_target_file
     from fairevals.io.task import Task, read_task
     from fairevals.io.topics import read_topics
 
@@ -139,6 +139,13 @@ TARGETS: tuple[tuple[Callable[[bytes], None], bytes], ...] = (
     (_target, b"0.25\n0.75\n"),
     (_annotations, b"topic\tdoc\tentity\tannotator\tSEX\nq1\ta\te\tx\tshe\nq1\tb\t\tx\t\n"),
     (_letor, b"2 qid:q1 1:0.5 3:1e-2 # docid = a\n0 qid:q1 2:1\n"),
+    (
+        _task,
+        b'[intersections.X]\nof = ["A", "B"]\ntarget = {mix = ["relevant", "backgrounds"], unknown = "u"}\n',
+    ),
+    (_target, b"topic,she,he\nq1,0.25,0.75\n*,1,0\n"),
+    (_target, b"group,share\nshe,0.25\nhe,0.75\n"),
+    (_memberships, b"doc,she,he\na,0.5,0.5\nb,1,0\n"),
 )
 """A reader and a file that it accepts; the first byte of an input selects the reader."""
 

@@ -189,7 +189,7 @@ def test_a_wide_table_has_one_column_per_group():
         ({"f": [1.0], "m": [0.0]}, "S: columns f, m; expected"),
         ({"doc": ["a"], "f": [np.nan], "m": [1.0]}, "S:1: weight 'nan'; expected a number of at least 0"),
         ({"doc": ["a"], "f": [-1.0], "m": [1.0]}, "S:1: weight '-1.0'; expected a number of at least 0"),
-        ({"doc": ["a", "a"], "f": [1, 1]}, "S:2: document 'a' twice in group 'f'"),
+        ({"doc": ["a", "a"], "f": [1, 1]}, "S:2: document 'a' a second time"),
     ],
 )
 def test_wrong_wide_tables(frame, message):
@@ -454,7 +454,7 @@ def test_a_task_is_equal_however_its_paths_are_written(tmp_path, monkeypatch):
 def test_a_task_in_another_folder_is_read_back_equal(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     Path("sub").mkdir()
-    for task in (Task(qrels=["t.qrels", "a/../b"]), Task(max_grade=0.5), Task(max_grade=1e20)):
+    for task in (Task(qrels=["t.qrels", "a/../b"]), Task(max_grade=0.5), Task(max_grade=1e15)):
         task.save("sub/task.toml")
         assert read_task("sub/task.toml") == task
 

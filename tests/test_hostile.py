@@ -18,23 +18,25 @@ import zlib
 from collections.abc import Callable
 from contextlib import redirect_stderr, redirect_stdout, suppress
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+import fairevals as fe
 from fairevals.cli.main import main
 from fairevals.collection.groups import load_attribute
 from fairevals.collection.qrels import read_qrels
 from fairevals.collection.run import read_run
 from fairevals.derive import derive, read_annotations
-from fairevals.errors import FairevalsError, InputError, InputWarning
+from fairevals.errors import FairevalsError, InputError, InputWarning, UsageError
 from fairevals.io.check import Rules, check_run
 from fairevals.io.folders import safe_name
 from fairevals.io.letor import read_letor
-from fairevals.io.memberships import read_target_file
 from fairevals.io.streams import Source, written
+from fairevals.io.targets import read_target_file
 from fairevals.io.task import Task, read_task
 from fairevals.io.topics import read_topics
 
@@ -367,7 +369,7 @@ def pack(suffix: str, data: bytes) -> bytes:
         ("cutoff = " + "9" * 5000, "not TOML"),
         ("cutoff = " + "9" * 400, "cutoff = 9999"),
         ("max_documents = 9223372036854775808", "at most 1e+15"),
-        ("max_grade = 1" + "0" * 400, "at most 1.8e+308"),
+        ("max_grade = 1" + "0" * 400, "at most 1e+15"),
         ("max_grade = nan", "max_grade = nan"),
         ("utility_weight = inf", "utility_weight = inf"),
         ("[policy]\ntemperature = 1" + "0" * 400, "at most 1e+15"),
@@ -399,6 +401,40 @@ def test_numbers_at_the_edge_end_in_values_or_messages(folder, number):
     for words in [*commands("my.run"), *commands("my.qrels"), *commands("my.gmemb")]:
         code, out, _ = call(*words)
         assert "inf" not in re.sub(r"[a-z_]*info", "", out) or code
+
+
+MERIT_MEASURES = [
+    *("nDCG", "RBP", "IAA", "IAA(merit='square')", "D_ind", "D_cross(merit='square')", "EE_L"),
+    *("D_group(attr='G',merit='square')", "RUR(attr='G',merit='square')", "EUR(attr='G')"),
+]
+
+
+def test_the_largest_grades_give_the_values_of_small_ones(tmp_path):
+    """Sums, squares and their products stay numbers; a larger grade is refused with its line, from Python too."""
+    grades = {"a": 3.0, "b": 2.0, "c": 1.0, "d": 0.0}
+    run, groups = (
+        {"t": {"d": 4.0, "a": 3.0, "c": 2.0, "b": 1.0}},
+        {"G": dict(zip("abcd", "xyxy", strict=True))},
+    )
+
+    def values(scale: float) -> Any:
+        qrels = {"t": {doc: grade * scale for doc, grade in grades.items()}}
+        return fe.evaluate({"r": run}, qrels, MERIT_MEASURES, groups=groups).frame().value.to_numpy()
+
+    small, large = values(1.0), values(1e15 / 3)
+    assert np.isfinite(large).all()
+    same = [0, 1, 2, 3, 6, 8, 9]  # all but differences of exposure per merit, and D_cross, a square of merits
+    np.testing.assert_allclose(large[same], small[same])
+    with pytest.raises(InputError, match=r"qrels:1: grade .*; expected a number of at most 1e\+15"):
+        values(1e15)
+    (tmp_path / "q.qrels").write_text("t 0 a 1\nt 0 b 1e308\n")
+    with pytest.raises(InputError, match=r"q.qrels:2: .*1e308.*; expected a number of at most 1e\+15"):
+        read_qrels(tmp_path / "q.qrels")
+    (tmp_path / "x.letor").write_text("1 qid:1 1:1\n2e15 qid:1 1:1\n")
+    with pytest.raises(InputError, match=r"x.letor:2: .*2e15.*; expected a number of at most 1e\+15"):
+        read_letor(tmp_path / "x.letor")
+    with pytest.raises(UsageError, match=r"y\[1\] is 2e\+15; expected a grade of at most 1e\+15"):
+        fe.FairPGRank().fit([[1.0], [2.0]], [1, 2e15], qid=[1, 1])
 
 
 @pytest.mark.parametrize(

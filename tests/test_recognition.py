@@ -17,10 +17,11 @@ from fairevals import InputError, read_qrels, read_run, read_task
 from fairevals.cli.main import main
 from fairevals.io.check import Rules, check_run
 from fairevals.io.letor import read_letor
-from fairevals.io.memberships import read_memberships, read_target_file
+from fairevals.io.memberships import read_memberships
 from fairevals.io.runs import read_run_columns
 from fairevals.io.specs import AttributeSpec
 from fairevals.io.streams import Source
+from fairevals.io.targets import read_target_file
 
 RUN = b"q1 Q0 a 1 2.5 mine\nq1 Q0 b 2 1.5 mine\nq2 Q0 a 1 1 mine\n"
 QRELS = b"q1 0 a 1\nq1 0 b 0\nq2 0 a 2\n"

@@ -79,15 +79,18 @@ def test_the_frame_of_comparisons(result):
 
 
 def test_the_report_is_that_of_the_command(result, capsys, tmp_path):
-    page = result.report(tmp_path / "python", baseline="bm25")
+    groups = tmp_path / "groups.csv"
+    groups.write_text("topic,group\nR01,long\nR02,short\nM01,short\n", encoding="utf-8")
+    by = {"R01": "long", "R02": "short", "M01": "short"}
+    page = result.report(tmp_path / "python", baseline="bm25", by=by)
     assert page == tmp_path / "python" / "index.html"
-    words = ("--baseline", "bm25", "-o", str(tmp_path / "command"))
+    words = ("--baseline", "bm25", "--by", str(groups), "-o", str(tmp_path / "command"))
     printed(capsys, "report", *words)
     ours, theirs = (tmp_path / name for name in ("python", "command"))
     assert sorted(p.relative_to(ours) for p in ours.rglob("*")) == sorted(
         p.relative_to(theirs) for p in theirs.rglob("*")
     )
-    for name in ("index.html", "scores.csv", "report.json"):
+    for name in ("index.html", "scores.csv", "leaderboard.csv", "leaderboard.tex", "report.json"):
         assert (ours / name).read_bytes() == (theirs / name).read_bytes(), name
     with pytest.raises(fe.UsageError, match="is not empty"):
         (tmp_path / "other").mkdir()

@@ -77,6 +77,12 @@ def add_measures(parser: Any) -> None:
     parser.add_argument("-m", "--measure", action="append", dest="measures", metavar="MEASURE", help=text)
 
 
+def add_by(parser: Any) -> None:
+    """--by."""
+    text = "by topic group: the name of [topic_groups.NAME] in the task, or a csv or tsv table with topic and group"
+    parser.add_argument("--by", dest="topic_groups", metavar="GROUPS", help=text)
+
+
 def add_tests(parser: Any) -> None:
     """--test and --correct."""
     text = (
@@ -106,11 +112,11 @@ def add_policy(parser: Any) -> None:
     add("--temperature", type=positive_number, metavar="T", help="divides the log-weights (default 1)")
 
 
-def add_output(parser: Any, default: str = "table") -> None:
+def add_output(parser: Any, default: str = "table", more: tuple[str, ...] = ()) -> None:
     """--format, -o, --force, --spreadsheet, -p."""
     add = parser.add_argument_group("output").add_argument
     formats = ("table", "csv", "tsv", "json", "latex")
-    add("--format", choices=formats, default=default, help=f"default: {default}")
+    add("--format", choices=(*formats, *more), default=default, help=f"default: {default}")
     add_file(add)
     text = "in csv and tsv, put ' before names that a spreadsheet would take for formulas, such as =1+1"
     add("--spreadsheet", action="store_true", help=text)
@@ -137,7 +143,18 @@ def add_jobs(parser: Any) -> None:
     parser.add_argument("--jobs", type=whole(1), default=1, metavar="N", help=text)
 
 
-INPUTS = ("task", "topics", "qrels", "runs", "run_file", "baseline", "trained", "data", "groups")
+INPUTS = (
+    "task",
+    "topics",
+    "qrels",
+    "runs",
+    "run_file",
+    "baseline",
+    "trained",
+    "data",
+    "groups",
+    "topic_groups",
+)
 """The arguments of all commands that name files or folders to read."""
 
 
@@ -201,9 +218,12 @@ def policy_of(args: argparse.Namespace, collection: Collection) -> PolicySpec:
 
 def plan_of(args: argparse.Namespace, outputs: Iterable[Path] = ()) -> tuple[Collection, Plan]:
     """The collection, and the plan with the measures and the policy that were given."""
+    from fairevals.collection.topics import topic_groups
     from fairevals.evaluation import Plan
 
     collection = collection_of(args, outputs)
+    if getattr(args, "topic_groups", None) is not None:  # a wrong name should fail before the work
+        topic_groups(collection.task, args.topic_groups, collection.qrels.topics)
     return collection, Plan.of(collection, args.measures, policy_of(args, collection))
 
 

@@ -17,8 +17,8 @@ from fairevals import __version__
 from fairevals.errors import FairevalsError, UsageError, escape, unknown
 
 COMMANDS = (
-    *("score", "compare", "report", "exposure", "validate", "pool", "derive", "train", "predict"),
-    *("demo", "doctor", "completion"),
+    *("score", "compare", "report", "exposure", "validate", "pool", "annotate", "derive", "power", "export"),
+    *("train", "predict", "demo", "doctor", "completion"),
 )
 """Every command; its module in this package has the same name."""
 

@@ -21,14 +21,15 @@ def configure(parser: argparse.ArgumentParser) -> None:
     text = "the tag of a run to mark as a reference policy, without letters; may be given several times"
     add("--reference", action="append", default=[], dest="references", metavar="TAG", help=text)
     common.add_measures(parser)
+    common.add_by(parser)
     common.add_tests(parser)
     text = "an output folder of `fairevals train` whose policies are shown too; may be given several times"
     add("--trained", action="append", default=[], metavar="DIR", help=text)
     common.add_policy(parser)
     common.add_anonymous(parser)
     common.add_jobs(parser)
-    contents = "index.html, scores.csv, report.json and figures/; an earlier report there is replaced"
-    common.add_folder(parser.add_argument_group("output"), contents)
+    files = "index.html, scores.csv, leaderboard.csv and .tex, report.json and figures/"
+    common.add_folder(parser.add_argument_group("output"), f"{files}; an earlier report there is replaced")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -40,7 +41,9 @@ def run(args: argparse.Namespace) -> int:
     folder = Path(args.output)
     REPORT.check(folder, force=args.force)  # before the work
     check_tests(args)
-    replaced = [folder / name for name in (PAGE, "scores.csv", REPORT.marker)]
+    replaced = [
+        folder / name for name in (PAGE, "scores.csv", "leaderboard.csv", "leaderboard.tex", REPORT.marker)
+    ]
     collection, plan = common.plan_of(args, [*replaced, *folder.glob("figures/*")])
     runs, baseline = args.runs, None
     if args.baseline is not None:
@@ -60,6 +63,7 @@ def run(args: argparse.Namespace) -> int:
         references=args.references,
         test=args.test,
         correction=args.correct,
+        by=args.topic_groups,
         trained=[Path(name) for name in args.trained],
         given=args.measures is not None,
         qrels=args.qrels,

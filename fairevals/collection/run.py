@@ -123,7 +123,7 @@ class Run:
 
         An archive must have one run.
         """
-        if not isinstance(what, Source) and is_zip(what):
+        if isinstance(what, (str, os.PathLike)) and is_zip(what):
             files = files_in(what)
             if len(files) > 1:
                 raise InputError(Place(os.fspath(what)), f"an archive of {len(files)} files", "one run")

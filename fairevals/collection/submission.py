@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from contextlib import suppress
 
 from fairevals.collection.collection import Collection
 from fairevals.collection.run import Run
+from fairevals.collection.spelling import variant_remarks
 from fairevals.errors import FairevalsError, InputError, Place
 from fairevals.io.archives import files_in, is_submission
 from fairevals.io.check import Rules, check_lists, check_run
@@ -47,15 +49,20 @@ def check_submission(
         trailing=task.conventions == "trec_eval",
         style=True,
     )
+    options, ranked = RunOptions(rules.order, rules.samples, trailing=rules.trailing), None
     try:
         source = path if is_dataset(path) else Source.of(path)
         if isinstance(source, Source) and not is_table(source):
             yield from check_run(source, rules)
+            with suppress(FairevalsError):  # reported above
+                ranked = Run.open(source, options)
             yield from check_metadata(source)
         else:
-            ranked = Run.open(source, RunOptions(rules.order, rules.samples))
+            ranked = Run.open(source, options)
             counts = (ranked.offsets[1:] - ranked.offsets[:-1]).tolist()
             yield from check_lists(ranked.source, [topic for topic, _ in ranked.lists], counts, rules)
+        for remark in variant_remarks(ranked, collection.qrels) if ranked is not None else ():
+            yield Problem(Place(os.fspath(path)), "spelling", remark, "the same characters", warning=True)
     except FairevalsError as error:  # the file cannot be opened, is cut short, or is beyond the limits
         place = error.place if isinstance(error, InputError) else Place(os.fspath(path))
         yield Problem(place, "unreadable", str(error))

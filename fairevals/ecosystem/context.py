@@ -12,6 +12,7 @@ from typing import Any
 from fairevals.collection.collection import named_groups
 from fairevals.collection.groups import Attribute
 from fairevals.collection.inputs import load_qrels
+from fairevals.collection.intersections import Intersection
 from fairevals.evaluation import Collection, load_collection
 from fairevals.io.task import Task, read_task
 
@@ -25,7 +26,7 @@ class TaskContext:
 
     task: Task = field(default_factory=Task)
     groups: Mapping[str, Any] = field(default_factory=dict)
-    loaded: dict[str, Attribute] = field(default_factory=dict)
+    loaded: dict[str, Attribute | Intersection] = field(default_factory=dict)
     """Attributes are kept once loaded: ir-measures needs them for every run and batch of topics."""
 
     def collection(self, qrels: Any) -> Collection:

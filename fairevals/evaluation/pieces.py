@@ -17,10 +17,12 @@ import numpy as np
 from fairevals.collection.collection import Collection, Slice
 from fairevals.collection.groups import Attribute
 from fairevals.collection.inputs import Anonymous, Named
+from fairevals.collection.intersections import Intersection
 from fairevals.collection.run import Run
 from fairevals.collection.spelling import Variants, document_variants, topic_variants
 from fairevals.errors import FairevalsError, UsageError, escape, pluralize
-from fairevals.evaluation.expectation import defined_on_judged, expectations
+from fairevals.evaluation.across import ExposureRows, across_topics, exposed_topics
+from fairevals.evaluation.expectation import Exposures, defined_on_judged, expectations
 from fairevals.evaluation.plan import (
     Plan,
     load,
@@ -38,7 +40,8 @@ from fairevals.io.runs import cut_run
 from fairevals.io.specs import RunInfo
 from fairevals.io.streams import Source, reads_once
 from fairevals.io.task import run_info
-from fairevals.measures import ExposureMeasure, Measure, RankingMeasure
+from fairevals.measures import Measure, RankingMeasure
+from fairevals.measures.shares import Unjudged
 from fairevals.typing import Bools, Floats, Ints
 
 UNJUDGED_REMARK = 0.05
@@ -67,6 +70,8 @@ class RunScores:
     """Whether any of its documents is judged."""
     variants: Variants
     """Documents that would be judged if Unicode were normalised."""
+    exposures: tuple[ExposureRows, ...]
+    """For measures across topics; empty without any."""
 
 
 def score_piece(
@@ -93,17 +98,23 @@ def score_piece(
     shape = (len(plan.measures), len(collection.qrels.topics))
     values, se = np.full(shape, np.nan), np.full(shape, np.nan)
     documents, judged = np.zeros(shape[1], dtype=np.int64), False
+    across, kept = across_topics(plan.measures), []
     for block in opened.blocks():
         here = slice(block.first, block.first + len(block.topics))
         documents[here] = block.retrieved
         judged = judged or bool(np.any(~np.isnan(block.raw_grades) & (block.scores > -np.inf)))
-        for m, estimate in enumerate(expectations(plan.measures, opened.policy, block, collection.task)):
+        exposures: Exposures = {}
+        estimates = expectations(plan.measures, opened.policy, block, collection.task, exposures)
+        if across:
+            kept.append(ExposureRows.of(block, exposures, across))
+        for m, estimate in enumerate(estimates):
             values[m, here] = estimate.value
             if estimate.se is not None:
                 se[m, here] = estimate.se
     numbers = np.arange(shape[1]) if numbers is None else numbers
     variants = document_variants(run, collection.qrels)
-    found = (tuple(run.topics), numbers, documents, opened.diagnosed(), judged, variants)
+    rows = tuple(part.numbered(numbers) for part in kept)
+    found = (tuple(run.topics), numbers, documents, opened.diagnosed(), judged, variants, rows)
     return RunScores(run.tag, run.source, values, se, *found)
 
 
@@ -114,7 +125,7 @@ def _notes(tag: str, topics: Set[str], collection: Collection) -> Iterator[str]:
         many = pluralize(len(extra), "topic")
         yield f"{escape(tag)}: skipped {many} without judgements, such as {escape(min(extra))}"
         if (variants := topic_variants(extra, qrels)).count:
-            yield _variants_remark(tag, variants, "topic")
+            yield f"{escape(tag)}: {variants.remark('topic')}"
     missing = [topic for topic in qrels.topics if topic not in topics]
     if missing:
         many = pluralize(len(missing), "judged topic")
@@ -122,19 +133,16 @@ def _notes(tag: str, topics: Set[str], collection: Collection) -> Iterator[str]:
         yield f"{escape(tag)}: has nothing for {many}, such as {escape(missing[0])}: {value}"
 
 
-def _unmapped_remarks(attributes: Mapping[str, Attribute]) -> Iterator[str]:
+def _unmapped_remarks(attributes: Mapping[str, Attribute | Intersection]) -> Iterator[str]:
     """A remark for each attribute that most judged documents lack."""
     for name, attribute in attributes.items():
+        if isinstance(attribute, Intersection):
+            continue
         lacking, judged = attribute.judged_unmapped, attribute.judged
         if lacking > UNMAPPED_REMARK * judged:
             share = f"{lacking} of {pluralize(judged, 'judged document')} ({lacking / judged:.0%})"
             unmapped = f'unmapped = "{escape(attribute.spec.unmapped)}"'
             yield f"{escape(name)}: {share} have no membership and count as {unmapped} says"
-
-
-def _variants_remark(tag: str, variants: Variants, noun: str) -> str:
-    many = f"{pluralize(variants.count, noun)} without judgements"
-    return f"{escape(tag)}: {many} would have them if Unicode were normalised (NFC), such as {variants}"
 
 
 def name_runs(scored: Sequence[tuple[str, str]]) -> list[str]:
@@ -343,11 +351,11 @@ def score(
     runs = [
         run.run if name and isinstance(run, Named) else run for name, run in zip(given, runs, strict=True)
     ]
-    # The attention that unjudged documents get is computed beside measures of exposure, for a remark.
+    # The attention that unjudged documents get is computed beside the measures, for a remark.
     shown = plan.measures
-    unjudged = unjudged_shares(
-        part for m in shown for part in parts_of(m) if isinstance(part, ExposureMeasure)
-    )
+    unjudged = unjudged_shares(part for m in shown for part in parts_of(m))
+    if not unjudged and plan.policy.kind != "pl":  # there, exposure alone would cost as much as the measures
+        unjudged = (Unjudged(cutoff=plan.requirements.depth),)
     plan = replace(plan, measures=(*shown, *(m for m in unjudged if m not in shown)))
     collection = collection.with_attributes(plan.requirements.attributes)
     qrels, far = collection.qrels, isinstance(executor, SharingExecutor)
@@ -413,20 +421,31 @@ def score(
         if variants:
             earliest = min(variants, key=lambda some: qrels.number[some.example[0]])
             every = Variants(sum(some.count for some in variants), earliest.example)
-            remarks.append(_variants_remark(tag, every, "document"))
+            remarks.append(f"{escape(tag)}: {every.remark('document')}")
     values, se = (np.stack([getattr(one, name) for one in gathered]) for name in ("values", "se"))
-    scores = Scores(tuple(name_runs(named)), plan.measures, qrels.topics, values, se)
-    remarks += _unjudged_remarks(scores, unjudged, collection.task.candidates)
     documents = np.stack([one.documents for one in gathered])
+    across = tuple(
+        exposed_topics(
+            [rows for piece in one.pieces for rows in piece.exposures],
+            across_topics(shown),
+            collection,
+            one.documents > 0,
+        )
+        for one in gathered
+    )
+    scores = Scores(tuple(name_runs(named)), plan.measures, qrels.topics, values, se, across=across)
+    remarks += _unjudged_remarks(scores, unjudged, collection.task.candidates)
+    valued = np.where(scores.defined & np.isnan(values), 0.0, values)[:, : len(shown)]
     scores = replace(
         scores,
         measures=shown,
         values=values[:, : len(shown)],
         se=se[:, : len(shown)],
-        comparable=_comparable(collection, replace(plan, measures=shown), values[:, : len(shown)], documents),
+        comparable=_comparable(collection, replace(plan, measures=shown), valued, documents),
         statuses=tuple(info.status for info in infos) if collection.task.runs else (),
         teams=tuple(info.team for info in infos) if not hidden and any(info.team for info in infos) else (),
         originals=tuple(originals) if hidden else (),
+        labels=plan.labels,
     )
     return replace(scores, notes=(*remarks, *_incomplete_remarks(scores)))
 
@@ -485,11 +504,16 @@ def _incomplete_remarks(scores: Scores) -> Iterator[str]:
 
 
 def _unjudged_remarks(scores: Scores, hidden: Sequence[Measure], candidates: str) -> Iterator[str]:
-    """A remark for each run that gives more than a twentieth of the attention to unjudged documents."""
-    means = ", and not at all in means over a group's judged documents" if candidates == "judged" else ""
-    for r, run in enumerate(scores.runs):
-        shares = [scores.mean(r, scores.measures.index(measure)).value for measure in hidden]
-        large = [share for share in shares if share > UNJUDGED_REMARK]  # not NaN, without exposure
-        if large:
-            what = f"{max(large):.0%} of the attention goes to unjudged documents"
-            yield f"{escape(run)}: {what}, which count as not relevant{means}"
+    """One remark about the runs that give more than a twentieth of the attention to unjudged documents."""
+    columns = [scores.measures.index(measure) for measure in hidden]
+    # Not NaN, without exposure.
+    shares = [
+        np.fmax.reduce([0.0, *(scores.mean(r, m).value for m in columns)]) for r in range(len(scores.runs))
+    ]
+    large = [r for r in np.argsort(shares, kind="stable")[::-1].tolist() if shares[r] > UNJUDGED_REMARK]
+    if large:
+        some = ", ".join(escape(scores.runs[r]) for r in large[:3])
+        some += f" and {pluralize(len(large) - 3, 'more run')}" if len(large) > 3 else ""
+        most = f"{'up to ' if len(large) > 1 else ''}{max(shares):.0%} of the attention goes"
+        means = ", and not at all in means over a group's judged documents" if candidates == "judged" else ""
+        yield f"{some}: {most} to unjudged documents, which count as not relevant{means}"

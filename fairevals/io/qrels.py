@@ -13,6 +13,7 @@ from fairevals.errors import InputError, Place, escape
 from fairevals.ids import Ids, Index, keys, numbered
 from fairevals.io.jsonl import has_key, id_of, json_lines, list_of
 from fairevals.io.lines import Column, LineFormat, data_lines, joined
+from fairevals.io.specs import LARGEST
 from fairevals.io.streams import Source
 from fairevals.io.tables import check_columns, check_id, id_text, identifiers
 from fairevals.typing import Floats, Ints
@@ -20,8 +21,9 @@ from fairevals.typing import Floats, Ints
 if TYPE_CHECKING:
     import pandas as pd
 
-TREC_QRELS = LineFormat("qrels", (*map(Column, ("topic", "iteration", "doc")), Column("grade", "grade")))
-NTCIR_QRELS = LineFormat("qrels", (*map(Column, ("topic", "doc")), Column("grade", "grade")))
+_GRADE = Column("grade", "grade", largest=LARGEST)
+TREC_QRELS = LineFormat("qrels", (*map(Column, ("topic", "iteration", "doc")), _GRADE))
+NTCIR_QRELS = LineFormat("qrels", (*map(Column, ("topic", "doc")), _GRADE))
 
 
 _JSON_QRELS = '{"id": 1, "rel_docs": ["doc", …]}'
@@ -113,9 +115,10 @@ def qrels_from_frame(frame: pd.DataFrame, name: str) -> QrelsColumns:
 
     check_columns(frame, name, ("topic", "doc", "grade"), "topic, doc, grade")
     grades = pd.to_numeric(frame["grade"], errors="coerce").to_numpy(dtype=np.float64, na_value=np.nan)
-    for row in np.flatnonzero(~np.isfinite(grades))[:1].tolist():
-        wrong = escape(repr(frame["grade"].iloc[row]))
-        raise InputError(Place(name, row + 1), f"grade {wrong}", "a number")
+    for row in np.flatnonzero(~(np.abs(grades) <= LARGEST))[:1].tolist():
+        wrong, large = escape(repr(frame["grade"].iloc[row])), np.isfinite(grades[row])
+        expected = f"a number of at most {LARGEST:g}" if large else "a number"
+        raise InputError(Place(name, row + 1), f"grade {wrong}", expected)
     lines = range(1, len(frame) + 1)
     topics: dict[str, int] = {}
     codes = numbered(identifiers(frame, "topic", name, lines), topics)

@@ -62,15 +62,20 @@ def _setting(name: str, default: int) -> int:
 
 @dataclass(frozen=True)
 class Limits:
-    """How large a file may be. Set by the environment variables FAIREVALS_MAX_BYTES and FAIREVALS_MAX_LINE."""
+    """How large input may be. Set by the environment variables FAIREVALS_MAX_BYTES, _LINE and _CELLS."""
 
     bytes: int = 64 << 30  # of one file after decompression
     line: int = 1 << 20
+    cells: int = 1 << 27  # documents of one topic × groups of one attribute: 1 GiB, about three times
 
     @classmethod
     def current(cls) -> Self:
         """The limits in force."""
-        return cls(_setting("FAIREVALS_MAX_BYTES", cls.bytes), _setting("FAIREVALS_MAX_LINE", cls.line))
+        return cls(
+            _setting("FAIREVALS_MAX_BYTES", cls.bytes),
+            _setting("FAIREVALS_MAX_LINE", cls.line),
+            _setting("FAIREVALS_MAX_CELLS", cls.cells),
+        )
 
 
 def too_large(file: str, limit: int) -> InputError:

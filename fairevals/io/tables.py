@@ -23,12 +23,15 @@ Value = TypeVar("Value")
 MAX_COLUMNS = 1000
 
 
+def header_of(source: Source) -> list[str]:
+    """The cells of the first line of a file, read as that of a csv or tsv table."""
+    _, first = next(data_lines(source), (0, b""))
+    return [name.strip().strip('" ') for name in re.split("[\t,]", first.decode(errors="replace"))]
+
+
 def has_header(source: Source, *columns: str) -> bool:
     """Whether the first line of a file, read as that of a csv or tsv table, names these columns."""
-    _, first = next(data_lines(source), (0, b""))
-    return {*columns} <= {
-        name.strip().strip('" ') for name in re.split("[\t,]", first.decode(errors="replace"))
-    }
+    return {*columns} <= {*header_of(source)}
 
 
 def table(

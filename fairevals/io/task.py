@@ -10,12 +10,21 @@ from typing import TYPE_CHECKING, Any, Self
 
 from fairevals.errors import FairevalsError, InputError, Place, escape, names
 from fairevals.io.archives import file_name, member_of
-from fairevals.io.specs import AttributeSpec, PolicySpec, RunInfo
+from fairevals.io.specs import (
+    AnnotationSpec,
+    AttributeSpec,
+    IntersectionSpec,
+    PolicySpec,
+    RunInfo,
+    target_files,
+)
 from fairevals.io.streams import Source, checked_path, written_bytes
 from fairevals.io.task_checks import Check, Checker, labelled, labels
 from fairevals.io.task_writer import TaskWriter
 
 MAX_KEY_PARTS = 100
+MAX_BYTES = 4 << 20
+"""Of a task file, which is parsed slowly; 100,000 names of groups take less than half of it."""
 
 
 @dataclass(frozen=True)
@@ -24,8 +33,9 @@ class Task:  # noqa: PLW1641 # it has no hash, because it holds dicts
 
     Values are given as in a task file. Paths are relative to the working directory. `qrels` and `measures` take one
     or several; a measure is its name, an object such as `fairevals.nDCG @ 10`, or {"measure": …, "label": …}.
-    `attributes` is {name: {"groups": […], "memberships": …, …}}, `runs` the path of a runs table, `policy` the name of
-    a policy, a dict or a `PolicySpec`. Wrong values raise a `UsageError` that says what was expected.
+    `attributes` is {name: {"groups": […], "memberships": …, …}}, `intersections`
+    {name: {"of": […], "target": …}}, `runs` the path of a runs table, `policy` the name of a policy, a dict or a
+    `PolicySpec`. Wrong values raise a `UsageError` that says what was expected.
 
     >>> sex = {"groups": ["f", "m"], "memberships": "sex.csv", "target": {"f": 0.3, "m": 0.7}}
     >>> task = Task(qrels="my.qrels", measures=["nDCG@10", "GFR@20"], attributes={"SEX": sex}, policy="pl")
@@ -69,7 +79,11 @@ class Task:  # noqa: PLW1641 # it has no hash, because it holds dicts
     topic_groups: Mapping[str, Mapping[str, tuple[str, ...] | Path | str]] = field(default_factory=dict)
     """Named sets of topics: {name: {group: globs}}, {name: {"file": table of topic and group}}, or {name: {"column":
     column of the list of topics}}."""
+    intersections: Mapping[str, IntersectionSpec] = field(default_factory=dict)
+    """Products of attributes, which measures take as attr='…' like an attribute."""
     policy: PolicySpec = field(default_factory=PolicySpec)
+    annotation: AnnotationSpec = field(default_factory=AnnotationSpec)
+    """How assessors annotate pages."""
     path: Path | None = field(default=None, compare=False)
     """The task file."""
     runs_table: Path | None = field(default=None, compare=False)
@@ -91,6 +105,7 @@ class Task:  # noqa: PLW1641 # it has no hash, because it holds dicts
         for measure in values["labels"].keys() - values["measures"]:
             expected = f"labels of {names(values['measures'])}"
             raise checker.wrong(("labels", measure), values["labels"][measure], expected)
+        checker.check_together(values)
         for name, value in values.items():
             object.__setattr__(self, name, value)
 
@@ -126,7 +141,8 @@ class Task:  # noqa: PLW1641 # it has no hash, because it holds dicts
             self.runs_table,
             *(groups.get("file") for groups in self.topic_groups.values()),
             *(spec.memberships for spec in specs),
-            *(spec.target for spec in specs),
+            *(path for spec in specs for path in target_files(spec.target)),
+            *(path for spec in self.intersections.values() for path in target_files(spec.target)),
         ]
         return (*(path for path in named if isinstance(path, Path)), *(Path(row.file) for row in self.runs))
 
@@ -203,8 +219,10 @@ def _parse(name: str, data: bytes) -> tuple[str, dict[str, Any]]:
     try:
         text = data.decode()
         for number, line in enumerate(text.split("\n"), 1):
+            if line.count(".") <= MAX_KEY_PARTS or line.lstrip().startswith("#"):
+                continue
             longest = max(part.count(".") for part in re.split(r"""[^\w\s."'-]""", line))
-            if longest > MAX_KEY_PARTS and not line.lstrip().startswith("#"):  # tomllib takes quadratic time
+            if longest > MAX_KEY_PARTS:  # tomllib takes quadratic time
                 raise InputError(Place(name, number), f"a key of more than {MAX_KEY_PARTS} parts", "a few")
         return text, tomllib.loads(text)
     except InputError:
@@ -230,12 +248,18 @@ def _parse(name: str, data: bytes) -> tuple[str, dict[str, Any]]:
 def _read(path: str | os.PathLike[str]) -> dict[str, Any]:
     """The values of a task file, by the names of a task's fields."""
     source = Source.of(path)
+    data = bytearray()
     try:
-        text, content = _parse(source.name, b"".join(source.chunks()))
+        for chunk in source.chunks():
+            data += chunk
+            if len(data) > MAX_BYTES:
+                raise InputError(Place(source.name), f"more than {MAX_BYTES} bytes", "a smaller task file")
+        text, content = _parse(source.name, bytes(data))
     except InputError as error:
         source.refuse(error, "a task file in TOML")
     reader = _Reader(source.name, text)
     values = reader.section(content, (), reader.checks())
+    reader.check_together(values)
     if "measures" in values:
         values["labels"] = {measure: label for measure, label in values["measures"] if label}
         values["measures"] = tuple(measure for measure, _ in values["measures"])

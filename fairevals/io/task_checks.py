@@ -1,6 +1,5 @@
 """Checks of a task's values, given from Python or in a file."""
 
-import math
 import os
 import sys
 from collections.abc import Callable, Iterable, Mapping
@@ -13,14 +12,20 @@ from fairevals.errors import FairevalsError, InputError, Place, UsageError, esca
 from fairevals.io.specs import (
     CANDIDATES,
     CONVENTIONS,
+    INTERSECTION_TARGETS,
     LARGEST,
     MISSING,
     ORDERS,
     POLICIES,
     STATUSES,
+    TARGET_NAMES,
+    AnnotationSpec,
     AttributeSpec,
+    IntersectionSpec,
     PolicySpec,
     RunInfo,
+    TargetMixture,
+    is_mixture,
     is_number,
 )
 from fairevals.io.streams import Source
@@ -67,19 +72,26 @@ _numbers = _check(
     ),
     lambda value: tuple(map(float, value)),
 )
-_grade = _check(
-    f"a number above 0 and at most {sys.float_info.max:.2g}",  # as grades in qrels may be
-    lambda value: is_number(value) and 0 < value < math.inf and int(value) <= sys.float_info.max,
-)
 labels = _check(
     "a label for each measure, such as {'ERR@20': 'ERR'}",
     lambda value: isinstance(value, Mapping) and all(isinstance(item, str) for item in value.values()),
     lambda value: {str(measure): label for measure, label in value.items()},
 )
-_temperature = _check(
+_positive = _check(
     f"a number above 0 and at most {LARGEST:g}",
     lambda value: is_number(value) and 0 < value <= LARGEST,
     float,
+)
+
+
+_field_names = _check(
+    'a list of different names, such as ["biography URL"]; not topic, doc, entity or annotator',
+    lambda value: (
+        isinstance(value, (list, tuple))
+        and all(isinstance(item, str) and item.strip() == item != "" and item.isprintable() for item in value)
+        and len({*value, "topic", "doc", "entity", "annotator"}) == len(value) + 4
+    ),
+    tuple,
 )
 
 
@@ -161,7 +173,7 @@ class Checker:
             "topics": _optional(self.path),
             "qrels": self.paths,
             "runs": self.runs,
-            "max_grade": _optional(_grade),
+            "max_grade": _optional(_positive),
             "order": _choice(ORDERS),
             "cutoff": _optional(_number(1, whole=True)),
             "measures": lambda value: labelled(_named_measures(value)),
@@ -171,8 +183,10 @@ class Checker:
             "conventions": _choice(CONVENTIONS),
             "missing": _choice(MISSING),
             "attributes": self.attributes,
+            "intersections": self.intersections,
             "topic_groups": self.topic_groups,
             "policy": self.policy,
+            "annotation": self.annotation,
         }
 
     def path(self, value: Any) -> Path:
@@ -216,15 +230,19 @@ class Checker:
         keys = given if isinstance(given, Mapping) else ()
         return self.section(given, ("topic_groups",), {name: partial(groups, name) for name in keys})
 
-    def target(self, name: str, value: Any) -> Any:
+    def target(self, at: tuple[str, ...], known: tuple[str, ...], value: Any) -> Any:
+        if isinstance(value, TargetMixture):
+            return value
         if isinstance(value, (str, os.PathLike)):
-            return value if value in ("uniform", "relevant") else self.path(value)
+            return value if value in known else self.path(value)
+        if is_mixture(value):
+            return TargetMixture.of(value, partial(self.target, at, known))
         if not isinstance(value, Mapping):
             return _numbers(value)
         # One share for each group, or one list of shares for each topic.
         by_group = not any(isinstance(share, (list, tuple, Mapping)) for share in value.values())
         check = _number(0) if by_group else _numbers
-        return self.section(value, ("attributes", name, "target"), dict.fromkeys(value, check))
+        return self.section(value, (*at, "target"), dict.fromkeys(value, check))
 
     def attribute(self, name: str, given: Any) -> AttributeSpec:
         at = ("attributes", name)
@@ -236,7 +254,7 @@ class Checker:
                 "groups": _texts,
                 "bins": _numbers,
                 "memberships": self.path,
-                "target": partial(self.target, name),
+                "target": partial(self.target, at, TARGET_NAMES),
                 "unmapped": _text,
                 "divergence": _text,
                 "topics": _texts,
@@ -251,6 +269,18 @@ class Checker:
             raise self.wrong((*at, key), value, expected)
         return spec
 
+    def intersection(self, name: str, given: Any) -> IntersectionSpec:
+        at = ("intersections", name)
+        if isinstance(given, IntersectionSpec):
+            spec = given
+        else:
+            target = partial(self.target, at, INTERSECTION_TARGETS)
+            values = {"of": (), **self.section(given, at, {"of": _texts, "target": target})}
+            spec = IntersectionSpec(name, place=self.place_of(at), **values)
+        for key, value, expected in spec.problems():
+            raise self.wrong((*at, key), value, expected)
+        return spec
+
     def place_of(self, at: tuple[str, ...]) -> Place:
         """Where the attribute is declared."""
         return Place(".".join(("Task", *at)))
@@ -259,17 +289,43 @@ class Checker:
         keys = given if isinstance(given, Mapping) else ()
         return self.section(given, ("attributes",), {name: partial(self.attribute, name) for name in keys})
 
+    def intersections(self, given: Any) -> dict[str, IntersectionSpec]:
+        keys = given if isinstance(given, Mapping) else ()
+        checks = {name: partial(self.intersection, name) for name in keys}
+        return self.section(given, ("intersections",), checks)
+
     def policy(self, given: Any) -> PolicySpec:
         if isinstance(given, PolicySpec):
             return given
         checks: dict[str, Check] = {
             "kind": _choice(POLICIES),
-            "temperature": _temperature,
+            "temperature": _positive,
             "samples": _number(2, whole=True),
             "seed": _number(0, whole=True),
         }
         given = {"kind": given} if isinstance(given, str) else given
         return PolicySpec(**self.section(given, ("policy",), checks))
+
+    def annotation(self, given: Any) -> AnnotationSpec:
+        at = ("annotation",)
+        if isinstance(given, AnnotationSpec):
+            return given
+
+        def fields(value: Any) -> dict[str, tuple[str, ...]]:
+            keys = value if isinstance(value, Mapping) else ()
+            return self.section(value, (*at, "fields"), dict.fromkeys(keys, _field_names))
+
+        few = _check(
+            "a whole number from 1 to 20", lambda value: is_number(value, Integral) and 1 <= value <= 20
+        )
+        checks: dict[str, Check] = {"entities": few, "assessors_per_page": few, "fields": fields}
+        return AnnotationSpec(**self.section(given, at, checks))
+
+    def check_together(self, values: Mapping[str, Any]) -> None:
+        """Raise an error if checked values of a task contradict each other."""
+        for topics, added in getattr(values.get("annotation"), "fields", {}).items():
+            if both := sorted(set(added) & set(values.get("attributes", ()))):
+                raise self.wrong(("annotation", "fields", topics), both, "names that no attribute has")
 
 
 def read_runs_table(path: str | os.PathLike[str]) -> tuple[RunInfo, ...]:

@@ -15,6 +15,7 @@ from fairevals.errors import escape
 from fairevals.io.archives import file_name, member_of, opened_member
 from fairevals.io.dataset import is_dataset, open_dataset
 from fairevals.io.metadata import read_metadata
+from fairevals.io.specs import target_files
 from fairevals.io.streams import Source, reads_once
 from fairevals.io.task import Task
 
@@ -80,8 +81,9 @@ def files_of(
         spec = task.attributes.get(name)
         if spec is not None and spec.memberships is not None:
             files.append(file_info(f"memberships of {name}", spec.memberships))
-        if spec is not None and isinstance(spec.target, Path):
-            files.append(file_info(f"target of {name}", spec.target))
+        declared = spec or task.intersections.get(name)
+        for path in target_files(declared.target) if declared is not None else ():
+            files.append(file_info(f"target of {name}", path))
     files += [file_info("run", run) for run in runs]
     files += [file_info("training summary", folder / "summary.csv") for folder in trained]
     return tuple(files)
