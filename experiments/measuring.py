@@ -15,7 +15,8 @@ from fairevals.collection import Exposed
 from fairevals.evaluation import Plan, load_collection, score
 from fairevals.measures import parse_measure
 from fairevals.measures.base import ExposureMeasure, LinearMeasure
-from fairevals.measures.disparity import TIE, group_means
+from fairevals.measures.disparity import TIE
+from fairevals.measures.group_sums import group_means
 from fairevals.policy.plackett_luce import PlackettLuce
 from fairevals.training import Dataset, Settings, Standardiser, TrainedPolicy, make_model
 from fairevals.training.data import groups_needed

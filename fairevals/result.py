@@ -9,14 +9,15 @@ from concurrent.futures import Executor
 from dataclasses import asdict, dataclass, field, fields, replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
 from fairevals.collection.collection import Collection, load_collection
-from fairevals.collection.inputs import Named, is_frame, list_runs
+from fairevals.collection.inputs import Named, list_runs
 from fairevals.collection.topics import topic_groups
-from fairevals.errors import RemarkWarning, UsageError, escape, unknown
+from fairevals.errors import RemarkWarning, UsageError, check_known, escape
+from fairevals.evaluation.anonymous import anonymised, write_key
 from fairevals.evaluation.exposures import (
     DocumentRow,
     ExposureQuery,
@@ -34,12 +35,15 @@ from fairevals.evaluation.leaderboard import (
     topic_table,
 )
 from fairevals.evaluation.pieces import score
-from fairevals.evaluation.plan import Plan
+from fairevals.evaluation.plan import Plan, with_components
 from fairevals.evaluation.scores import Scores
 from fairevals.io.folders import check_folder, safe_name, write_files
-from fairevals.io.out import DECIMALS, PEOPLE, Table, render_with_notes
-from fairevals.io.task import PolicySpec, Task
+from fairevals.io.out import DECIMALS, PEOPLE, STYLES, Table, check_places, render_with_notes
+from fairevals.io.specs import PolicySpec
+from fairevals.io.streams import checked_path
+from fairevals.io.task import Task
 from fairevals.measures import Measure, parse_measure
+from fairevals.policy.sampling import Seed, whole_seed
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -141,14 +145,15 @@ class Result:
         return self.scores.frame(per_topic)
 
     def pivot(self, per_topic: bool = False) -> pd.DataFrame:
-        """A wide table: one row for each run (and topic), one column for each measure."""
+        """A wide table: one row for each run (and topic), one column for each measure (that has values by topic)."""
         import pandas as pd
 
         columns = [str(measure) for measure in self.measures]
         if per_topic:
             index: pd.Index = pd.MultiIndex.from_product([self.runs, self.topics], names=["run", "topic"])
             values = self.scores.values.transpose(0, 2, 1).reshape(-1, len(columns))
-            return pd.DataFrame(values, index, columns)
+            across = [str(measure) for measure in self.measures if measure.across_topics]
+            return pd.DataFrame(values, index, columns).drop(columns=across)
         means = [[self.scores.mean(r, m).value for m in range(len(columns))] for r in range(len(self))]
         return pd.DataFrame(means, pd.Index(self.runs, name="run"), columns)
 
@@ -239,6 +244,8 @@ class Result:
         """
         from fairevals.statistics.inference import mean_intervals
 
+        check_known("format", style, STYLES)
+        check_places(places)
         scores, digits = self.scores, DECIMALS if places is None else places
         if by is not None and per_topic:
             raise UsageError("values can be printed by topic or by topic group, not both")
@@ -337,13 +344,35 @@ class Result:
         """How similarly every two measures rank the runs: see `fairevals.correlate`."""
         from fairevals.statistics.correlation import rank_correlations
 
-        if len(self) < 2 or len(self.measures) < 2:
-            raise UsageError("nothing to correlate: evaluate at least two runs by at least two measures")
+        if len(self) < 2 or sum(not measure.across_topics for measure in self.measures) < 2:
+            raise UsageError(
+                "nothing to correlate: evaluate at least two runs by at least two measures with values by topic"
+            )
         return rank_correlations(self.scores, seed=self.plan.policy.seed).frame()
+
+    def power(
+        self,
+        difference: float | Iterable[float] | None = None,
+        *,
+        power: float = 0.8,
+        alpha: float = 0.05,
+        systems: int | None = None,
+    ) -> pd.DataFrame:
+        """How many topics are needed to see a difference, by each measure: one row for each measure and difference.
+
+        The columns `ttest`, `anova` and `interval` are numbers of topics, <NA> where undefined; see
+        `fairevals.statistics.power.topic_set_sizes`. Remarks are warnings.
+        """
+        from fairevals.statistics.power import topic_set_sizes
+
+        sizes = topic_set_sizes(self.scores, difference, power=power, alpha=alpha, systems=systems)
+        for remark in sizes.remarks:
+            warnings.warn(RemarkWarning(remark), stacklevel=2)
+        return sizes.frame()
 
     @property
     def plot(self) -> Plots:
-        """Figures: `tradeoff`, `groups`, `topics` and `exposure`, each a matplotlib Axes."""
+        """Figures: `tradeoff`, `groups`, `topics`, `power` and `exposure`, each a matplotlib Axes."""
         from fairevals.report.plots import Plots
 
         return Plots(self.scores, self.collection, self.plan, self.sources, self._place)
@@ -364,25 +393,48 @@ class Result:
         from fairevals.report.gather import gather
         from fairevals.report.write import REPORT, write_report
 
-        if not isinstance(folder, (str, os.PathLike)):
-            raise UsageError(f"cannot take {escape(repr(folder))} as a folder; expected its path")
-        references = [references] if isinstance(references, (str, int)) else references
-        trained = [trained] if isinstance(trained, (str, os.PathLike)) else trained
-        REPORT.check(Path(folder), force=force)  # before the work
+        REPORT.check(Path(checked_path(folder)), force=force)  # before the work
         gathered = gather(
             self.sources,
             self.collection,
             self.plan,
             baseline=None if baseline is None else self._place(baseline),
-            references=[self._place(run) for run in references],
+            references=[self._place(run) for run in _several("references", references)],
             test=test,
             correction=correct,
             by=by,
-            trained=[Path(one) for one in trained],
+            trained=[Path(checked_path(one)) for one in _several("trained", trained)],
             given=self.given,
             qrels=self.qrels,
         )
         return write_report(gathered, Path(folder), force=force)[0]
+
+    def export(
+        self, platform: str, folder: str | os.PathLike[str], *, image: str | None = None, force: bool = False
+    ) -> list[Path]:
+        """Write what a platform needs into a folder, as `fairevals export` does, and return the paths of the files.
+
+        `platform` is "codabench", "tira" or "participants"; `image` is the Docker image for Codabench.
+        """
+        from fairevals.export.write import export
+
+        if not isinstance(folder, (str, os.PathLike)):
+            raise UsageError(f"cannot take {escape(repr(folder))} as a folder; expected its path")
+        files, remarks = export(
+            platform,
+            Path(folder),
+            self.scores,
+            self.collection,
+            self.plan,
+            [run.run if isinstance(run, Named) else run for run in self.sources],
+            qrels=self.qrels,
+            given=self.given,
+            image=image,
+            force=force,
+        )
+        for remark in remarks:
+            warnings.warn(RemarkWarning(remark), stacklevel=2)
+        return files
 
 
 def scored(
@@ -393,16 +445,28 @@ def scored(
     jobs: int = 1,
     executor: Executor | None = None,
     progress: Callable[[int, int], None] | None = None,
+    anonymous: str | os.PathLike[str] | None = None,
 ) -> Result:
-    """Score runs as planned."""
+    """Score runs as planned; `anonymous` is the file for the key of anonymous names."""
+    if anonymous is not None:
+        runs = anonymised(runs, plan.policy.seed)
     scores = score(runs, collection, plan, jobs=jobs, executor=executor, progress=progress)
+    if anonymous is not None:
+        write_key(anonymous, scores, runs, collection.task)
     return Result(scores, collection, plan, tuple(runs))
 
 
-def policy_of(collection: Collection, policy: str | PolicySpec | None, **given: Any) -> PolicySpec:
+def policy_of(
+    collection: Collection,
+    policy: str | PolicySpec | None,
+    samples: int | None,
+    seed: Seed | Literal["task"],
+    temperature: float | None,
+) -> PolicySpec:
     """The policy that was given, or the task's, with the settings that were given."""
     spec = policy if isinstance(policy, PolicySpec) else collection.task.policy.updated(kind=policy)
-    return spec.updated(**given)
+    number = None if isinstance(seed, str) and seed == "task" else whole_seed(seed)
+    return spec.updated(samples=samples, seed=number, temperature=temperature)
 
 
 def evaluate(
@@ -414,8 +478,10 @@ def evaluate(
     groups: Mapping[str, Any] | None = None,
     policy: str | PolicySpec | None = None,
     samples: int | None = None,
-    seed: int | None = None,
+    seed: Seed | Literal["task"] = "task",
     temperature: float | None = None,
+    components: bool = False,
+    anonymous: str | os.PathLike[str] | None = None,
     jobs: int = 1,
 ) -> Result:
     """Score runs.
@@ -424,9 +490,13 @@ def evaluate(
     a list of those, or a dict {name: run}. `qrels` is a path, a DataFrame (topic, doc, grade) or a dict of dicts.
     Both may be objects of ranx or ir_datasets. `measures` is a measure, such as `nDCG@10` or "nDCG@10", a list of
     them, or a dict {label: measure} whose labels are displayed in tables and figures. `groups` is {attribute: …}, see
-    `fairevals.Attribute`. A `task` gives defaults for all but the runs. `policy` is "ranking", "pl" (scores divided by
-    `temperature` are log-weights of Plackett-Luce; values that are not exact are means over `samples` rankings drawn
-    with the `seed`) or "samples". `jobs` is the number of processes.
+    `fairevals.Attribute`. A `task` gives defaults for all but the runs.
+    `policy` is "ranking", "pl" (scores divided by `temperature` are log-weights of Plackett-Luce; values that are not
+    exact are means over `samples` rankings) or "samples". `seed` is a whole number, a numpy Generator, or None for
+    fresh random numbers; by default it is the task's, or 0. `result.plan.policy.seed` is the number that was used.
+    With `components` the parts of composed measures (GFR, M1) and the share of attention on unjudged documents are
+    scored, too. With `anonymous` the runs are called "Run 01" and so on, in an order that the seed decides, and which
+    is which is written to that file (csv). `jobs` is the number of processes.
 
     Values are means over the topics on which a measure is defined. An undefined value is NaN, and counted. Where
     rankings are sampled (`policy="pl"`), a standard error goes with each value. Remarks, such as missing topics or
@@ -447,12 +517,11 @@ def evaluate(
         given_task: Any = collection.task  # a Task takes more than it stores
         collection = replace(collection, task=replace(given_task, measures=labelled, labels={}))
         measures = None  # they are the task's now
-    spec = policy_of(collection, policy, samples=samples, seed=seed, temperature=temperature)
-    listed = list_runs(runs)
-    for run in listed:
-        if isinstance(run, Named) and is_frame(run.run) and run.run.empty:
-            raise UsageError(f"the run {escape(run.name)!r} has no documents")
-    result = scored(listed, collection, Plan.of(collection, measures, spec), jobs=jobs)
+    spec = policy_of(collection, policy, samples, seed, temperature)
+    plan = Plan.of(collection, measures, spec)
+    if components:
+        plan = with_components(plan, collection, unjudged=True)
+    result = scored(list_runs(runs), collection, plan, jobs=jobs, anonymous=anonymous)
     result = replace(result, qrels=qrels, given=given)
     for remark in result.remarks:
         warnings.warn(RemarkWarning(remark), stacklevel=2)
@@ -505,6 +574,16 @@ def _checked(result: Any) -> Result:
     return result
 
 
+def _several(name: str, given: Any) -> list[Any]:
+    """One or several names or paths, as a list."""
+    if isinstance(given, (str, int, os.PathLike)):
+        return [given]
+    try:
+        return list(given)
+    except TypeError:
+        raise UsageError(f"{name}={escape(repr(given))}; expected a name or a list of names") from None
+
+
 def exposure(
     run: Any,
     qrels: Any = None,
@@ -519,7 +598,7 @@ def exposure(
     policy: str | PolicySpec | None = None,
     method: str = "exact",
     samples: int | None = None,
-    seed: int | None = None,
+    seed: Seed | Literal["task"] = "task",
     temperature: float | None = None,
 ) -> pd.DataFrame:
     """The expected exposure of every document or group under a run, beside merit and target.
@@ -538,17 +617,18 @@ def exposure(
     """
     import pandas as pd
 
-    if by not in ("doc", "group"):
-        raise unknown("unit of exposure", by, ("doc", "group"))
+    check_known("unit of exposure", by, ("doc", "group"))
     listed = list_runs(run)
     if len(listed) != 1:
         raise UsageError(f"there are {len(listed)} runs; expected one")
     collection = load_collection(task, qrels, groups)
-    spec = policy_of(collection, policy, samples=samples, seed=seed, temperature=temperature)
+    spec = policy_of(collection, policy, samples, seed, temperature)
     query = ExposureQuery(spec, attention, cutoff, method, merit)
-    names = (attributes,) if isinstance(attributes, str) else tuple(attributes)
+    names = _several("attributes", attributes)
+    for name in names:
+        check_known("attribute", name, collection.attribute_names)
     rows: Iterator[DocumentRow] | Iterator[GroupRow] = document_exposures(listed[0], collection, query)
     if by == "group":
-        rows = group_exposures(listed[0], collection, query, names)
+        rows = group_exposures(listed[0], collection, query, tuple(names))
     kind = DocumentRow if by == "doc" else GroupRow
     return pd.DataFrame(map(asdict, rows), columns=[f.name for f in fields(kind)])

@@ -15,7 +15,7 @@ from fairevals import InputError, PlackettLuce
 from fairevals.cli.main import main
 from fairevals.collection.groups import Attribute
 from fairevals.evaluation import Plan, load_collection, score
-from fairevals.io.task import PolicySpec
+from fairevals.io.specs import PolicySpec
 
 
 def evaluated(run, qrels, measures, groups=None, **policy):

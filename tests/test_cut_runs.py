@@ -14,8 +14,9 @@ from fairevals import FairevalsError
 from fairevals.cli.main import main
 from fairevals.evaluation import Plan, load_collection, pieces, score
 from fairevals.io.runs import cut_run
+from fairevals.io.specs import PolicySpec
 from fairevals.io.streams import Source
-from fairevals.io.task import PolicySpec, Task
+from fairevals.io.task import Task
 
 TOPICS, DOCS = 9, 12
 QRELS = {f"t{t}": {f"d{d}": (d * t) % 3 for d in range(DOCS)} for t in range(1, TOPICS + 1)}

@@ -21,8 +21,9 @@ from fairevals.derive.agreement import cohen_kappa, krippendorff_alpha, summaris
 from fairevals.derive.pages import Annotation, Annotations, Derived
 from fairevals.errors import InputError, InputWarning, Place, UsageError
 from fairevals.io.qrels import read_qrels_columns
+from fairevals.io.specs import AttributeSpec
 from fairevals.io.streams import Source
-from fairevals.io.task import AttributeSpec, Task, read_task
+from fairevals.io.task import Task, read_task
 
 TASK = """
 name = "Small"

@@ -174,7 +174,7 @@ def test_cut_of_blocks_by_groups(case, monkeypatch):
     whole = max(seen)
     seen.clear()
     monkeypatch.setattr("fairevals.collection.blocks.GROUP_CELLS", whole // 4)
-    monkeypatch.setattr("fairevals.collection.groups.MEAN_CELLS", 5)
+    monkeypatch.setattr("fairevals.collection.targets.MEAN_CELLS", 5)
     assert Scored(folder, run, qrels, attribute, policy) == base
     assert max(seen) <= whole // 4 and len(seen) >= 4
 

@@ -183,7 +183,7 @@ class TestCheating:
     def test_what_no_ranking_of_judged_documents_has_makes_nobody_incomplete(self, measure, candidates):
         """Each part has a value for some judged document at rank 1, but all parts for none: only for `u`."""
         groups = {
-            "G": fe.Attribute.of("G", {"a": "x", "b": "y", "u": {"x": 1, "y": 1}}, unmapped="skip"),
+            "G": fe.Attribute.of("G", {"a": "x", "b": "y", "u": {"x": 0.5, "y": 0.5}}, unmapped="skip"),
             "H": fe.Attribute.of("H", {"b": "x", "u": "y"}, unmapped="skip"),
         }
         groups["G"] = (
@@ -223,11 +223,20 @@ class TestCheating:
         assert [scores.runs[r] for r in ranking_of_runs(scores)] == ["mild", "extreme"]
         assert leaderboard(scores).marked == {(0, 1)}
 
-    def test_padding_that_takes_attention_is_remarked_for_every_measure_of_exposure(self):
+    def test_padding_that_takes_attention_is_remarked_for_every_measure(self):
         padded = {t: docs | {f"junk{i}": -100.0 - i for i in range(50)} for t, docs in FULL.items()}
-        for measure in ("AWRF(attr='G')", "EE_R", "M1(attr='G')"):
-            notes = scores_of({"padded": padded}, [measure]).notes
-            assert any("of the attention goes to unjudged documents" in note for note in notes)
+        for measure in ("AWRF(attr='G')", "EE_R", "M1(attr='G')", "nDCG", "AP", "GF(attr='G')"):
+            notes = scores_of({"padded": padded, "full": FULL}, [measure]).notes
+            (remark,) = (note for note in notes if "of the attention goes to unjudged documents" in note)
+            assert remark.startswith("padded: 8")
+
+    def test_one_remark_names_the_runs_that_give_most_attention_to_unjudged_documents(self):
+        runs = {
+            f"r{n}": {t: docs | {f"junk{i}": -100.0 - i for i in range(n)} for t, docs in FULL.items()}
+            for n in range(1, 6)
+        }
+        (note,) = scores_of(runs, ["P@9"]).notes
+        assert note.startswith("r5, r4, r3 and 2 more runs: up to 56% of the attention goes to unjudged")
 
     def test_of_incomplete_runs_those_that_lack_more_come_later(self):
         qrels = {f"t{i}": {"a": 2, "b": 1} for i in range(4)}
@@ -514,14 +523,14 @@ def test_a_nearly_uniform_policy_gets_a_remark(capsys, tmp_path):
     cosines = {"t1": {"a": 0.91, "b": 0.90, "c": 0.89, "d": 0.88}, "t2": {"a": 0.9, "b": 0.8}}
     weights = {topic: {doc: 20 * score for doc, score in docs.items()} for topic, docs in FULL.items()}
     collection = load_collection(None, QRELS)
-    plan = Plan.of(collection, ["nDCG"], fe.io.task.PolicySpec("pl"))
+    plan = Plan.of(collection, ["nDCG"], fe.io.specs.PolicySpec("pl"))
     runs = fe.collection.inputs.list_runs({"cosines": cosines, "weights": weights})
     notes = [note for note in score(runs, collection, plan).notes if "nearly a random order" in note]
     assert [note.split(":")[0] for note in notes] == ["cosines"]
     first = (math.exp(0.91) / sum(math.exp(s) for s in cosines["t1"].values()) + 1 / (1 + math.exp(-0.1))) / 2
     assert f"{first:.4f}" in notes[0]
     assert f"{(1 / 4 + 1 / 2) / 2:.4f}" in notes[0]
-    ranking = Plan.of(collection, ["nDCG"], fe.io.task.PolicySpec("ranking"))
+    ranking = Plan.of(collection, ["nDCG"], fe.io.specs.PolicySpec("ranking"))
     assert not any("random order" in note for note in score(runs, collection, ranking).notes)
 
 

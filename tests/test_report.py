@@ -25,7 +25,8 @@ from fairevals.evaluation import Plan, load_collection
 from fairevals.evaluation.leaderboard import ranking_of_runs
 from fairevals.evaluation.scores import Scores
 from fairevals.io.folders import safe_name
-from fairevals.io.task import PolicySpec, Task
+from fairevals.io.specs import PolicySpec
+from fairevals.io.task import Task
 from fairevals.measures import parse_measure
 from fairevals.report.board import board, pareto, role
 from fairevals.report.gather import PANELS, drivers, gather, tipping

@@ -6,15 +6,18 @@ import numpy as np
 import pytest
 
 from fairevals.collection.groups import Attribute
+from fairevals.collection.run import Run
 from fairevals.evaluation import load_collection
-from fairevals.io.task import PolicySpec, Task
+from fairevals.ids import Ids
+from fairevals.io.specs import PolicySpec
+from fairevals.io.task import Task
 from fairevals.report.figures import merits_figure, ranks_figure
 from fairevals.report.groups import run_details
 from fairevals.report.style import save
 
 QRELS = {"q1": {"a": 1, "b": 1}, "q2": {"a": 1}, "q3": {"c": 1}}
 RUN = {"q1": {"a": 3.0, "b": 2.0, "c": 1.0}, "q2": {"b": 1.0}}
-MEMBERSHIPS = {"a": "x", "b": "y", "c": {"x": 1, "y": 1}}
+MEMBERSHIPS = {"a": "x", "b": "y", "c": {"x": 0.5, "y": 0.5}}
 RANKING = PolicySpec()
 
 
@@ -94,7 +97,8 @@ def test_shares_of_every_run_and_attribute_sum_to_1(policy):
 
 
 def test_a_run_without_judged_documents_has_no_levels_of_merit(tmp_path):
-    (shares,), merits = run_details({}, collection(), RANKING, attributes=["G"])
+    empty = Run("run", "run", [], np.zeros(1, np.int64), Ids.of([]), np.zeros(0), 0)
+    (shares,), merits = run_details(empty, collection(), RANKING, attributes=["G"])
     assert merits.levels.size == 0 and merits.quantiles.shape == (0, 4) and np.isnan(merits.slope)
     assert shares.topics == 0
     save(merits_figure([merits]), tmp_path / "empty.svg")

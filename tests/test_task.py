@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 
 from fairevals import InputError, UsageError, evaluate, read_task
-from fairevals.io import task as task_module
-from fairevals.io.task import PolicySpec, Task, run_info
+from fairevals.io import specs
+from fairevals.io.specs import PolicySpec
+from fairevals.io.task import Task, run_info
 from fairevals.measures.divergences import DIVERGENCES
 
 FULL = """\
@@ -130,7 +131,11 @@ WRONG = [
     ),
     ("utility_weight = 0.5", "utility_weight = inf", r":8: utility_weight = inf"),
     ("max_documents = 50", "max_documents = 0", r":9: max_documents = 0; expected a whole number"),
-    ("max_documents = 50", "max_docs = 50", r":9: the unknown key 'max_docs'; expected one of name, qrels"),
+    (
+        "max_documents = 50",
+        "max_docs = 50",
+        r":9: the unknown key 'max_docs'; expected one of name, topics, qrels",
+    ),
     (
         '"ordinal"\ngroups = ["<10"',
         '"interval"\ngroups = ["<10"',
@@ -209,7 +214,7 @@ def test_missing_file(tmp_path):
 
 
 def test_divergences_are_those_that_exist():
-    assert set(task_module.DIVERGENCE_NAMES) == set(DIVERGENCES)
+    assert set(specs.DIVERGENCE_NAMES) == set(DIVERGENCES)
 
 
 def test_a_task_that_scores_nothing_says_so(read, tmp_path):
@@ -319,3 +324,9 @@ def test_wrong_runs_tables(read, tmp_path, text, message):
 def test_a_missing_runs_table(read):
     with pytest.raises(InputError, match=r"none\.csv: cannot be read"):
         read('runs = "none.csv"')
+
+
+def test_a_task_that_is_too_large(read):
+    assert read("\n" * 1000 + "cutoff = 3\n" + "#" * 1000).cutoff == 3
+    with pytest.raises(InputError, match=r"task.toml: more than 4194304 bytes; expected a smaller task file"):
+        read("\n" * (4 << 20) + "cutoff = 3\n")

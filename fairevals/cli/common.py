@@ -15,7 +15,7 @@ from fairevals.errors import UsageError, escape
 if TYPE_CHECKING:
     from fairevals.evaluation import Collection, Plan
     from fairevals.io.out import Table
-    from fairevals.io.task import PolicySpec
+    from fairevals.io.specs import PolicySpec
 
 
 def whole(least: int, most: int = 10**15) -> Callable[[str], int]:
@@ -50,12 +50,25 @@ def add_collection(parser: Any) -> None:
     parser.add_argument("--qrels", action="append", metavar="Q", help=text)
 
 
+def add_anonymous(parser: Any) -> None:
+    """--anonymous."""
+    text = 'call the runs "Run 01" and so on, in an order that --seed decides, and write which is which to this file'
+    parser.add_argument("--anonymous", metavar="KEY.csv", help=text)
+
+
+def add_topics(parser: Any) -> None:
+    """--topics."""
+    text = "list of the topics, one id per line or a table with a column topic; overrides the task's"
+    parser.add_argument("--topics", metavar="FILE", help=text)
+
+
 RUN = "a run file, compressed or not, - for standard input; or a folder of parquet files"
+RUNS = f"{RUN}; or a folder or a zip archive of runs"
 
 
 def add_runs(parser: Any) -> None:
     """The runs."""
-    parser.add_argument("runs", nargs="+", metavar="RUN", help=RUN)
+    parser.add_argument("runs", nargs="+", metavar="RUN", help=RUNS)
 
 
 def add_measures(parser: Any) -> None:
@@ -130,7 +143,18 @@ def add_jobs(parser: Any) -> None:
     parser.add_argument("--jobs", type=whole(1), default=1, metavar="N", help=text)
 
 
-INPUTS = ("task", "qrels", "runs", "run_file", "baseline", "trained", "data", "groups", "topic_groups")
+INPUTS = (
+    "task",
+    "topics",
+    "qrels",
+    "runs",
+    "run_file",
+    "baseline",
+    "trained",
+    "data",
+    "groups",
+    "topic_groups",
+)
 """The arguments of all commands that name files or folders to read."""
 
 
@@ -138,11 +162,12 @@ def check_outputs(args: argparse.Namespace, named: Iterable[Path] = (), outputs:
     """Refuse to replace an input, unless --force is given; call it before any work.
 
     Inputs are what the arguments name, with all files of a folder, and the files `named` in the task. Outputs are
-    -o and --figure, and the `outputs` given here.
+    -o, --figure and --anonymous, and the `outputs` given here.
     """
+    from fairevals.io.archives import member_of
     from fairevals.io.streams import reads_once
 
-    given = (getattr(args, name, None) for name in ("output", "figure"))
+    given = (getattr(args, name, None) for name in ("output", "figure", "anonymous"))
     files = [*(Path(file) for file in given if file not in (None, "-")), *outputs]
     if len({realpath(file) for file in files}) < len(files):
         raise UsageError(f"two outputs are {escape(str(files[0]), 200)}; give each a file of its own")
@@ -151,7 +176,9 @@ def check_outputs(args: argparse.Namespace, named: Iterable[Path] = (), outputs:
         return
     values = [getattr(args, name, None) or [] for name in INPUTS]
     inputs = [path for value in values for path in ([value] if isinstance(value, str) else value)]
-    for path in (*inputs, *named):
+    for given_path in (*inputs, *named):
+        archive = member_of(given_path)
+        path = archive[0] if archive else given_path
         folder = Path(path)
         for read in folder.rglob("*") if folder.is_dir() else [path]:
             for file in files:
@@ -165,16 +192,22 @@ def check_outputs(args: argparse.Namespace, named: Iterable[Path] = (), outputs:
                     raise UsageError(f"{problem}; choose another file, or force replacing it")
 
 
-def collection_of(args: argparse.Namespace, outputs: Iterable[Path] = ()) -> Collection:
-    """The collection that --task and --qrels name, once it is clear that no output replaces an input."""
+def collection_of(
+    args: argparse.Namespace, outputs: Iterable[Path] = (), *, judged: bool = True
+) -> Collection:
+    """The collection that --task, --qrels and --topics name, once it is clear that no output replaces an input.
+
+    Without `judged`, a list of topics will do.
+    """
     from fairevals.evaluation import load_collection
     from fairevals.io.task import read_task
 
-    if not args.task and not args.qrels:
-        raise UsageError("give --task T.toml or --qrels Q")
+    topics = getattr(args, "topics", None)
+    if not args.task and not args.qrels and not topics:
+        raise UsageError("give --task T.toml or --qrels Q" + ("" if judged else ", or --topics FILE"))
     task = read_task(args.task) if args.task else None
     check_outputs(args, task.files if task else (), outputs)
-    return load_collection(task, args.qrels)
+    return load_collection(task, args.qrels, topics=topics, judged=judged)
 
 
 def policy_of(args: argparse.Namespace, collection: Collection) -> PolicySpec:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 from os.path import realpath
 from pathlib import Path
+from typing import Any
 
 from fairevals.cli import common
 from fairevals.errors import UsageError, escape
@@ -27,6 +28,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     common.add_by(parser)
     common.add_tests(parser)
     common.add_policy(parser)
+    common.add_anonymous(parser)
     common.add_output(parser)
     text = "with --all-pairs, draw the differences and their p-values into this .svg, .png or .pdf file"
     parser.add_argument("--figure", metavar="FILE", help=text)
@@ -40,8 +42,11 @@ def run(args: argparse.Namespace) -> int:
     check_tests(args)
     collection, plan = common.plan_of(args)
     runs, baseline = (args.runs, 0) if args.all_pairs else with_baseline(args.runs, args.baseline)
-    result = scored(runs, collection, plan, jobs=args.jobs, progress=common.progress("scoring"))
+    options: Any = {"jobs": args.jobs, "progress": common.progress("scoring")}
+    result = scored(runs, collection, plan, anonymous=args.anonymous, **options)
     common.log(*result.scores.notes)  # the comparisons tell what is undefined
+    if args.anonymous and isinstance(baseline, int) and not args.all_pairs:
+        baseline = [run.run for run in result.sources].index(runs[baseline])
     options = {"all_pairs": args.all_pairs, "by": args.topic_groups, "correct": args.correct}
     compared = result.compare(baseline, test=args.test, **options)
     text = compared.render(args.format, args.places, spreadsheet=args.spreadsheet)
@@ -71,11 +76,12 @@ def check_tests(args: argparse.Namespace) -> None:
 def with_baseline(runs: list[str], baseline: str) -> tuple[list[str], int | str]:
     """The runs to score, and the position of the baseline among them (as given if it is a tag).
 
-    A file or a folder of parquet files that is not among the runs is added.
+    A file (perhaps of an archive) or a folder of parquet files that is not among the runs is added.
 
     >>> with_baseline(["a.run", "b.run"], "b.run"), with_baseline(["a.run"], "bm25")
     ((['a.run', 'b.run'], 1), (['a.run'], 'bm25'))
     """
+    from fairevals.io.archives import member_of
     from fairevals.io.streams import reads_once
 
     places = [number for number, file in enumerate(runs) if realpath(file) == realpath(baseline)]
@@ -83,6 +89,6 @@ def with_baseline(runs: list[str], baseline: str) -> tuple[list[str], int | str]
         return runs, places[0]
     path = Path(baseline)
     # A folder without such files may have the name of a tag by chance.
-    if reads_once(baseline) or path.is_file() or any(path.rglob("*.parquet")):
+    if reads_once(baseline) or path.is_file() or member_of(baseline) or any(path.rglob("*.parquet")):
         return [baseline, *runs], 0
     return runs, baseline

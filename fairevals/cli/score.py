@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from concurrent.futures import Executor
 from contextlib import AbstractContextManager, nullcontext
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from fairevals.cli import common
 from fairevals.errors import UsageError, pluralize
@@ -31,6 +31,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     text = "also print the parts of composed measures (GFR, M1), and the share of attention on unjudged documents"
     add("--components", action="store_true", help=text)
     common.add_policy(parser)
+    common.add_anonymous(parser)
     common.add_output(parser, more=("tsm",))
     common.add_jobs(parser)
     text = "score on a Dask cluster, such as tcp://host:8786, whose workers can read the files"
@@ -56,7 +57,8 @@ def run(args: argparse.Namespace) -> int:
         plan = with_components(plan, collection, unjudged=True)
     show = common.progress("scoring")
     with nullcontext() if args.dask is None else _cluster(args) as executor:
-        result = scored(args.runs, collection, plan, jobs=args.jobs, executor=executor, progress=show)
+        options: Any = {"jobs": args.jobs, "executor": executor, "progress": show}
+        result = scored(args.runs, collection, plan, anonymous=args.anonymous, **options)
     common.log(*result.remarks)
     if args.format == "tsm":
         return _emit_tsm(result, args)

@@ -1,4 +1,4 @@
-"""Groups of topics: by globs or by a table."""
+"""Groups of topics: by globs, by a table, or by a column of the list of topics."""
 
 from __future__ import annotations
 
@@ -8,11 +8,12 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
-from fairevals.collection.inputs import is_frame
-from fairevals.errors import InputError, Place, UsageError, escape, unknown
+from fairevals.collection.inputs import is_frame, rename_columns
+from fairevals.errors import InputError, Place, UsageError, escape, names, unknown
 from fairevals.io.streams import Source
-from fairevals.io.tables import table
+from fairevals.io.tables import check_columns, table, text_keys
 from fairevals.io.task import Task
+from fairevals.io.topics import read_topics
 
 RESERVED = ("run", "measure", "gap", "worst")
 """Names of other columns in a table with one column per group."""
@@ -33,31 +34,39 @@ def topic_groups(task: Task, groups: Any, topics: Sequence[str]) -> dict[str, li
     name = "topic groups"
     if isinstance(groups, str) and groups in task.topic_groups:
         name, groups = f"topic groups {groups}", task.topic_groups[groups]
+        if isinstance(groups.get("column"), str):
+            groups = _column(task, str(groups["column"]), name)
     elif isinstance(groups, str) and not Path(groups).is_file():
         raise unknown("topic groups", groups, task.topic_groups)
     if isinstance(groups, Mapping) and isinstance(groups.get("file"), Path):
         groups = groups["file"]
     if isinstance(groups, (str, os.PathLike)):
         groups = _read(groups)
-    elif is_frame(groups) and {"topic", "group"} <= set(groups.columns):
-        groups = dict(zip(groups["topic"], groups["group"], strict=True))
-    elif hasattr(groups, "to_dict") and hasattr(groups, "index"):
-        groups = groups.to_dict()
+    elif is_frame(groups):
+        groups = rename_columns(groups, ("topic",))
+        check_columns(groups, name, ("topic", "group"), "columns topic and group")
+        groups = groups.set_index("topic")["group"]
+    if hasattr(groups, "to_dict") and hasattr(groups, "index"):  # a Series
+        if not groups.index.is_unique:
+            twice = escape(str(groups.index[groups.index.duplicated()][0]))
+            raise UsageError(f"{name}: topic {twice!r} twice; expected every topic once, with its group")
+        groups = groups.dropna().to_dict()
     if not isinstance(groups, Mapping) or not groups:
         raise UsageError(
             f"{name}: cannot take {escape(repr(groups))}; expected a name, a dict {{group: globs}} or "
             "{topic: group}, or a path"
         )
+    groups = text_keys(groups, name)
     several = any(isinstance(value, (list, tuple, set, frozenset)) for value in groups.values())
-    if not several and {str(key) for key in groups} & set(topics):  # {topic: group}
+    if not several and groups.keys() & set(topics):  # {topic: group}
         at = {topic: number for number, topic in enumerate(topics)}
         found: dict[str, list[int]] = {}
         for topic, group in groups.items():
-            if group is not None and group == group and str(topic) in at:  # not NaN
-                found.setdefault(str(group), []).append(at[str(topic)])
+            if group is not None and group == group:  # not NaN
+                found.setdefault(str(group), []).extend([at[topic]] if topic in at else [])
         found = {group: sorted(numbers) for group, numbers in found.items()}
     else:
-        found = {str(group): _matching(globs, topics, name) for group, globs in groups.items()}
+        found = {group: _matching(globs, topics, name) for group, globs in groups.items()}
     for group in found:
         if group in RESERVED:
             raise UsageError(f"{name}: a group cannot be called {group!r}")
@@ -75,6 +84,17 @@ def _matching(globs: Any, topics: Sequence[str], name: str) -> list[int]:
         raise UsageError(f'{name}: cannot take {escape(repr(globs))}; expected globs such as ["R*"]')
     patterns = [globs] if isinstance(globs, str) else [str(pattern) for pattern in globs]
     return [at for at, topic in enumerate(topics) if any(fnmatchcase(topic, pattern) for pattern in patterns)]
+
+
+def _column(task: Task, column: str, name: str) -> dict[str, str]:
+    """The group of each topic in a column of the task's list of topics; a topic with an empty cell is in none."""
+    if task.topics is None:
+        raise UsageError(f"{name}: column = {escape(column)!r} needs a list of topics; expected topics = …")
+    listed = read_topics(task.topics)
+    if column not in listed.columns:
+        expected = f"one of {names(listed.columns)}" if listed.columns else "a table with a header"
+        raise InputError(Place(listed.source), f"no column {escape(column)!r} for the {name}", expected)
+    return {topic: group for topic, group in zip(listed.ids, listed.columns[column], strict=True) if group}
 
 
 def _read(path: str | os.PathLike[str]) -> dict[str, str]:

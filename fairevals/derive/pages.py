@@ -18,9 +18,10 @@ import numpy as np
 from fairevals.errors import InputError, InputWarning, Place, UsageError, escape, names
 from fairevals.io.decimals import number_of
 from fairevals.io.folders import check_folder, replacing, safe_name
+from fairevals.io.specs import AttributeSpec
 from fairevals.io.streams import Source, written
 from fairevals.io.tables import table
-from fairevals.io.task import AttributeSpec, Task
+from fairevals.io.task import Task
 from fairevals.typing import Floats
 
 ANNOTATION_COLUMNS = ("topic", "doc", "entity", "annotator")
@@ -147,6 +148,19 @@ class Derived:
     """By attribute; only those that apply to a topic of the annotations."""
 
 
+def annotated_pages(annotations: Annotations) -> tuple[AnnotatedPage, ...]:
+    """The pages of a table, grouped by topic; topics and pages are in the order of their first lines."""
+    topics: dict[str, dict[str, AnnotatedPage]] = {}
+    for one in annotations.lines:
+        docs = topics.setdefault(one.topic, {})
+        page = docs.setdefault(one.doc, AnnotatedPage(one.topic, one.doc, set(), {}))
+        if one.annotator:
+            page.annotators.add(one.annotator)
+        if one.entity:
+            page.entities.setdefault(one.entity, []).append(one)
+    return tuple(page for docs in topics.values() for page in docs.values())
+
+
 def derive(task: Task, annotations: Annotations) -> Derived:
     """Derive grades and memberships of all annotated pages.
 
@@ -158,15 +172,7 @@ def derive(task: Task, annotations: Annotations) -> Derived:
     All sums are sums of fractions, so neither the order of lines nor the number of annotators who agree can
     change the last bit.
     """
-    topics: dict[str, dict[str, AnnotatedPage]] = {}
-    for one in annotations.lines:
-        docs = topics.setdefault(one.topic, {})
-        page = docs.setdefault(one.doc, AnnotatedPage(one.topic, one.doc, set(), {}))
-        if one.annotator:
-            page.annotators.add(one.annotator)
-        if one.entity:
-            page.entities.setdefault(one.entity, []).append(one)
-    pages = tuple(page for docs in topics.values() for page in docs.values())
+    pages = annotated_pages(annotations)
     highest = max(page.grade for page in pages)
     if task.max_grade is not None and highest > task.max_grade:
         problem = f"an entity named by {highest} annotators, above the task's max_grade of {task.max_grade:g}"

@@ -207,8 +207,12 @@ def topic_table(scores: Scores, places: int = 4, intervals: Floats | None = None
     measures = range(len(scores.measures))
     for r, run in enumerate(scores.runs):
         for t, topic in enumerate(scores.topics):
-            values = [(float(scores.values[r, m, t]), float(scores.se[r, m, t])) for m in measures]
-            rows.append((run, topic, *(with_se(value, se, places) for value, se in values)))
+            cells = [
+                with_se(float(scores.values[r, m, t]), float(scores.se[r, m, t]), places) for m in measures
+            ]
+            rows.append(
+                (run, topic, *(None if scores.measures[m].across_topics else cells[m] for m in measures))
+            )
         means = [_value(scores, r, m, places, intervals) for m in measures]
         rows.append((run, ALL, *means))
     return Table(("run", "topic", *_heads(scores)), tuple(rows))

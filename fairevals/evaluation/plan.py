@@ -14,12 +14,13 @@ from fairevals.collection.run import Run
 from fairevals.collection.spelling import topic_variants
 from fairevals.errors import InputError, Place, UsageError, escape, unknown
 from fairevals.io.runs import RunOptions
-from fairevals.io.task import PolicySpec
+from fairevals.io.specs import PolicySpec
 from fairevals.measures import (
     CompositeMeasure,
     ExposureMeasure,
     LinearMeasure,
     Measure,
+    RankingMeasure,
     parse_measure,
     parse_measures,
 )
@@ -55,7 +56,12 @@ class Plan:
         attributes = {name for part in parts for name in _attributes(part, collection)}
         names = tuple(name for name in collection.attribute_names if name in attributes)
         everything = any(part.needs_all_documents for part in parts)
-        return cls(unique, policy, Requirements(depth, everything, names), _labels(collection, unique))
+        ranked = {
+            n for part in parts if isinstance(part, RankingMeasure) for n in _attributes(part, collection)
+        }
+        by_rank = tuple(name for name in names if name in ranked)
+        requirements = Requirements(depth, everything, names, by_rank)
+        return cls(unique, policy, requirements, _labels(collection, unique))
 
     @classmethod
     def reading(cls, policy: PolicySpec, attributes: Iterable[str] = ()) -> Self:
@@ -117,6 +123,9 @@ def parts_of(measure: Measure) -> Iterator[Measure]:
 def _attributes(measure: Measure, collection: Collection) -> Sequence[str]:
     """The attributes that a measure needs, all of which the collection has."""
     known = collection.attribute_names
+    for name in getattr(measure, "topic_groups_used", tuple)():
+        if name not in collection.task.topic_groups:
+            raise UsageError(f"{measure}: {unknown('topic groups', name, collection.task.topic_groups)}")
     for name in measure.attributes_used():
         if name not in known:
             raise UsageError(f"{measure}: {unknown('attribute', name, known)}")
@@ -124,7 +133,7 @@ def _attributes(measure: Measure, collection: Collection) -> Sequence[str]:
         return measure.attributes_used()
     if not known:
         raise UsageError(f"{measure} needs attributes, and the task has none")
-    return known
+    return tuple(collection.ordinal)
 
 
 @dataclass(frozen=True)

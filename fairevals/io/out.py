@@ -9,8 +9,9 @@ import re
 import unicodedata
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
-from fairevals.errors import UsageError, escape, unknown
+from fairevals.errors import UsageError, check_known, escape
 
 _NUMERIC = re.compile(r"[-–+.\d]")
 _LATEX = str.maketrans(
@@ -26,8 +27,8 @@ STYLES = ("table", "csv", "tsv", "json", "latex", "html")
 DECIMALS = 4
 """Decimals of a value for people."""
 
-FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n")
-"""What a cell starts with that a spreadsheet evaluates, or strips and then evaluates."""
+FORMULA = (*"=+-@＝＋－＠", "\t", "\r", "\n")
+"""What a cell starts with that a spreadsheet evaluates, or strips and then evaluates; the wide forms too."""
 
 
 @dataclass(frozen=True)
@@ -108,15 +109,20 @@ def render_with_notes(
     return render(table, style, places, spreadsheet=spreadsheet) + "".join(texts)
 
 
+def check_places(places: Any) -> None:
+    """Raise a `UsageError` unless it is a number of decimals, or None."""
+    whole = isinstance(places, int) and not isinstance(places, bool)
+    if places is not None and not (whole and 0 <= places <= 1000):
+        raise UsageError(f"places is {escape(repr(places))}; expected a whole number of 0 to 1000, or None")
+
+
 def render(table: Table, style: str, places: int | None = None, *, spreadsheet: bool = False) -> str:
     """The table as text that ends in a newline; the style is "table", "csv", "tsv", "json", "latex" or "html".
 
     With `spreadsheet`, texts in csv and tsv that a spreadsheet would take for a formula start with `'`.
     """
-    if style not in STYLES:
-        raise unknown("format", str(style), STYLES)
-    if places is not None and (not isinstance(places, int) or places < 0):
-        raise UsageError(f"places is {escape(repr(places))}; expected a whole number of at least 0, or None")
+    check_known("format", style, STYLES)
+    check_places(places)
     if style == "json":
         rows = [dict(zip(table.columns, (_plain(c, places) for c in row), strict=True)) for row in table.rows]
         return json.dumps(rows, ensure_ascii=False, indent=1, allow_nan=False) + "\n"

@@ -21,6 +21,7 @@ from fairevals.report.style import COLOURS, HATCHES, INK, figure_legend, filling
 from fairevals.statistics.all_pairs import best_first
 from fairevals.statistics.correlation import RankCorrelations
 from fairevals.statistics.pairing import Paired
+from fairevals.statistics.power import TopicSetSize, TopicSetSizes, anova_power, ttest_power
 from fairevals.statistics.tukey import RunGroups
 from fairevals.typing import Floats
 
@@ -318,3 +319,29 @@ def group_share_against_target(rows: Sequence[GroupRow], title: str = "") -> Fig
         figure_legend(figure)
         figure.suptitle(title)
     return figure
+
+
+def power_figure(sizes: TopicSetSizes) -> Figure:
+    """Power against the number of topics, one Axes per measure with a variance above 0."""
+    shown = [row for row in sizes.rows if row.residual_variance]
+    measures = list(dict.fromkeys(row.measure for row in shown))[:MAX_MEASURES]
+    with _panels(max(len(measures), 1), 3.6, 3.2, sharey=True) as (figure, all_axes):
+        for axes, measure in zip(all_axes, measures, strict=False):
+            draw_power(axes, [row for row in shown if row.measure == measure])
+        figure_legend(figure)
+    return figure
+
+
+def draw_power(axes: Axes, rows: Sequence[TopicSetSize]) -> None:
+    """The power of the t-test (solid) and of ANOVA (dashed) for the differences of one measure."""
+    most = max([20, *(size for row in rows for size in (row.ttest, row.anova) if size)])
+    topics = np.unique(np.geomspace(2, 2 * most, 200).round())
+    for style, row in enumerate(rows):
+        colour = COLOURS[style % len(COLOURS)]
+        ttest = ttest_power(topics, row.difference, row.residual_variance, row.alpha)
+        anova = anova_power(topics, row.difference, row.within_variance, row.systems, row.alpha)
+        axes.plot(topics, ttest, color=colour, label=f"t-test, D = {row.difference:g}")
+        axes.plot(topics, anova, "--", color=colour, label=f"ANOVA, D = {row.difference:g}")
+    axes.axhline(rows[0].power, color=INK, linestyle=":", linewidth=1, label=f"power {rows[0].power:g}")
+    axes.set(xscale="log", ylim=(0, 1.02), title=rows[0].measure, xlabel="topics", ylabel="power")
+    axes.xaxis.set_major_formatter("{x:g}")  # powers of ten would be mathtext

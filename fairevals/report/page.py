@@ -157,4 +157,5 @@ def page_data(report: Report) -> dict[str, Any]:
         "across": report.across,
         "up": report.up[0] if report.up else None,
         "focus": others[0] if others else None,
+        "byTopic": report.by_topic,
     }

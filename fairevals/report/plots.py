@@ -9,7 +9,7 @@ from typing import Any
 
 from matplotlib.axes import Axes
 
-from fairevals.errors import UsageError, escape, unknown
+from fairevals.errors import UsageError, check_known, escape
 from fairevals.evaluation import Collection, Plan, Scores
 from fairevals.report import figures
 from fairevals.report.board import FAIRNESS, USEFULNESS, board, role
@@ -17,6 +17,7 @@ from fairevals.report.gather import DEPTH
 from fairevals.report.groups import run_details
 from fairevals.report.style import labels, styled
 from fairevals.statistics.pairing import measure_position, pair
+from fairevals.statistics.power import topic_set_sizes
 from fairevals.statistics.tukey import significance_groups
 
 
@@ -52,7 +53,10 @@ class Plots:
         r, b = self.place(run), self.place(baseline)
         if r == b:
             raise UsageError(f"the run and the baseline are both {self.scores.runs[r]!r}")
-        paired = pair(self.scores, self._measure(measure), r, b)
+        place = self._measure(measure)
+        if self.scores.measures[place].across_topics:
+            raise UsageError(f"{self.scores.measures[place]} has one value for all topics, and none by topic")
+        paired = pair(self.scores, place, r, b)
         with _drawing(ax, 9.0, 3.2) as axes:
             (name, other), shown = (
                 labels([paired.run, paired.baseline], 40),
@@ -72,14 +76,27 @@ class Plots:
             figures.draw_pairs(axes, self.scores, m, group, alpha)
         return axes
 
+    def power(
+        self, measure: Any = None, difference: Any = None, *, ax: Axes | None = None, **options: Any
+    ) -> Axes:
+        """Power against the number of topics, for differences of a measure; see `Result.power`."""
+        name = str(self.scores.measures[self._measure(measure)])
+        sizes = topic_set_sizes(self.scores, difference, **options)
+        rows = [row for row in sizes.rows if row.measure == name and row.residual_variance]
+        if not rows:
+            raise UsageError(f"the power of {name} is undefined: {'; '.join(sizes.remarks)}")
+        with _drawing(ax) as axes:
+            figures.draw_power(axes, rows)
+            axes.legend(frameon=False)
+        return axes
+
     def groups(self, attribute: str | None = None, run: Any = 0, *, ax: Axes | None = None) -> Axes:
         """The groups' shares of the first k ranks, and the target; by default of the first attribute."""
         known = self.collection.attribute_names
         if not known:
             raise UsageError("there are no attributes: give groups= or a task with attributes to evaluate")
         name = known[0] if attribute is None else attribute
-        if name not in known:
-            raise unknown("attribute", name, known)
+        check_known("attribute", name, known)
         depth = min(self.collection.task.cutoff or DEPTH, 100)
         (distribution,), _ = self._details(run, attributes=[name], depth=depth)
         if not distribution.topics:

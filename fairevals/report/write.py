@@ -96,8 +96,9 @@ def record(report: Report, drawn: Sequence[Picture]) -> bytes:
         "policy": asdict(report.plan.policy),
         "baseline": scores.runs[report.baseline],
         "references": [scores.runs[r] for r in sorted(report.references)],
-        "teams": dict(zip(scores.runs, scores.teams, strict=False)),
         "statuses": {run: scores.status(r) for r, run in enumerate(scores.runs)},
+        "teams": {run: team for run, team in zip(scores.runs, scores.teams, strict=False) if team},
+        "metadata": {run: text for run, text in zip(scores.runs, report.metadata, strict=True) if text},
         "measures": [
             {
                 **{"name": str(measure), "label": scores.label(measure)},
@@ -135,7 +136,7 @@ def record(report: Report, drawn: Sequence[Picture]) -> bytes:
         "comparisons": [dict(zip(comparisons.columns, row, strict=True)) for row in comparisons.rows],
         "drivers": [
             {"run": one.run, "measure": one.measure, "tipping": tipping(one.gains), "topics": drivers(one, 5)}
-            for one in (pair(scores, 0, r, report.baseline) for r in others)
+            for one in (pair(scores, report.by_topic, r, report.baseline) for r in others)
         ],
         "correlations": report.correlations and asdict(report.correlations),
         "distributions": [

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from fairevals.errors import UsageError, escape, pluralize, unknown
+from fairevals.errors import UsageError, check_known, escape, pluralize
 from fairevals.evaluation.leaderboard import head
 from fairevals.evaluation.scores import Scores
 from fairevals.io.out import (
@@ -24,6 +24,7 @@ from fairevals.io.out import (
     render_with_notes,
 )
 from fairevals.statistics import inference
+from fairevals.statistics.across import pair_across
 from fairevals.statistics.inference import CORRECTIONS, Interval, PairedTest, correct
 from fairevals.statistics.pairing import (
     DEFAULT_RESAMPLES,
@@ -119,6 +120,11 @@ class Comparisons:
     def procedure(self) -> Procedure:
         return PROCEDURES[self.test]
 
+    @property
+    def across(self) -> list[str]:
+        """The measures across topics."""
+        return [str(measure) for measure in self.scores.measures if measure.across_topics]
+
     def of(self, measure: str) -> tuple[Comparison, ...]:
         """The rows of one measure."""
         return tuple(row for row in self.rows if row.measure == measure)
@@ -173,6 +179,9 @@ def compare(
     (`holm`, the default, `bh` or `none`) over the runs of one measure. Tukey's are corrected for all pairs of runs by
     construction, so another correction is a `UsageError`. A difference is significant if its corrected p < alpha.
 
+    A measure across topics has no values by topic. Whatever the test is, it is compared by a paired bootstrap over the
+    common topics (see `fairevals.statistics.across`); beside Tukey's test its p-values are corrected by `holm`.
+
     >>> from fairevals.measures import parse_measure
     >>> values = np.array([[[0.3, 0.4, 0.2, 0.6]], [[0.5, 0.5, 0.5, 0.7]]])
     >>> scores = Scores(("a", "b"), (parse_measure("nDCG@10"),), ("1", "2", "3", "4"), values, values * np.nan)
@@ -181,8 +190,9 @@ def compare(
     ('b', 0.175, 0.035, 4, 'better')
     """
     check_alpha(alpha)
-    if test not in PROCEDURES:
-        raise unknown("test", test, PROCEDURES)
+    check_known("test", test, PROCEDURES)
+    if correction is not None:
+        check_known("correction", correction, CORRECTIONS)
     if test == "tukey" and correction not in (None, "none"):
         raise UsageError(f"{test} corrects for all pairs of runs by itself: do not ask for a correction")
     correction = correction or ("none" if test == "tukey" else "holm")
@@ -191,16 +201,21 @@ def compare(
     draws: Any = {"resamples": resamples, "seed": seed}
     rows: list[Comparison] = []
     families: list[Family] = []
-    for m in range(len(scores.measures)):
-        if test == "tukey":
-            families.append(tukey_family(scores, m, include=b))
-            groups = significance_groups(scores, m, families[-1], alpha=alpha, **draws)
+    for m, measure in enumerate(scores.measures):
+        by, family = correction, None
+        if measure.across_topics:
+            tested = [_test_across(scores, m, r, b, 1 - alpha, seed) for r in others]
+            by = "holm" if test == "tukey" else correction
+        elif test == "tukey":
+            family = tukey_family(scores, m, include=b)
+            families.append(family)
+            groups = significance_groups(scores, m, family, alpha=alpha, **draws)
             tested = [within_family(scores, m, r, b, groups) for r in others]
         else:
             tested = [_test_pair(pair(scores, m, r, b), test, 1 - alpha, draws) for r in others]
-        corrected = correct(np.array([result.p for _, result, _ in tested]), correction).tolist()
+        corrected = correct(np.array([result.p for _, result, _ in tested]), by).tolist()
         for r, p, one in zip(others, corrected, tested, strict=True):
-            outside = bool(families) and r not in families[-1].places
+            outside = family is not None and r not in family.places
             rows.append(comparison(scores, m, (r, b), one, p, alpha, outside=outside))
     return Comparisons(scores, scores.runs[b], test, correction, alpha, tuple(rows), tuple(families))
 
@@ -223,7 +238,8 @@ def comparison(
 ) -> Comparison:
     """A tested pair, with the reason where there is no p-value; `outside`: a run is not in the family."""
     paired, result, interval = tested
-    untested = "the difference is the same on every topic"
+    everywhere = "in every resample" if scores.measures[m].across_topics else "on every topic"
+    untested = f"the difference is the same {everywhere}"
     if len(paired.topics) < 2:
         untested = "at least two common topics are needed"
     elif outside:
@@ -250,6 +266,14 @@ def _test_pair(paired: Paired, test: str, level: float, draws: Any) -> tuple[Pai
         result = inference.wilcoxon_test(d) if test == "wilcoxon" else inference.t_test(d)
         interval = inference.t_interval(d, level)
     return paired, result, Interval(0.0, 0.0) if d.size >= 2 and not d.any() else interval
+
+
+def _test_across(
+    scores: Scores, m: int, r: int, b: int, level: float, seed: int
+) -> tuple[Paired, PairedTest, Interval]:
+    """The result for a measure across topics, by bootstrap over topics whatever the test; it has no effect size."""
+    paired, p, interval = pair_across(scores, m, r, b, level, seed)
+    return paired, PairedTest(paired.difference, p), Interval(*interval)
 
 
 def within_family(
@@ -292,8 +316,8 @@ def description(comparisons: Comparisons, mark: str = "*") -> str:
 def remarks(comparisons: Comparisons) -> list[str]:
     """What else a reader must know, one line each, with at most `LISTED_NAMES` names in each.
 
-    Distances to a target, the family of Tukey's test, p-values that could not be computed, incomplete runs, topics
-    that were left out, and notable sampling error.
+    Distances to a target, measures across topics, the family of Tukey's test, p-values that could not be computed,
+    incomplete runs, topics that were left out, and notable sampling error.
     """
     lines, all_rows, label = [], comparisons.rows, comparisons.scores.label
     measures = list(dict.fromkeys(row.measure for row in all_rows))
@@ -301,6 +325,10 @@ def remarks(comparisons: Comparisons) -> list[str]:
     if targets:
         what = "differences are of the distances to the best value, less is better"
         lines.append(f"{', '.join(map(label, targets))}: {what}")
+    if comparisons.across:
+        holm = ", p corrected by Holm" if comparisons.test == "tukey" else ""
+        what = f"one value for all topics together: paired bootstrap over common topics{holm}, no effect size"
+        lines.append(f"{', '.join(map(label, comparisons.across))}: {what}")
     lines += dict.fromkeys(map(str, comparisons.families))
     for reason in dict.fromkeys(row.untested for row in all_rows if row.untested):
         untested = [row for row in all_rows if row.untested == reason]
@@ -347,12 +375,20 @@ def full_table(comparisons: Comparisons) -> Table:
             *(row.measure, str(row.direction), row.run, row.baseline, row.mean, row.baseline_mean),
             *(row.difference, row.low, row.high, row.p, row.corrected, row.effect, row.verdict),
             *(row.wins, row.ties, row.losses, len(row.topics), len(row.undefined), " ".join(row.undefined)),
-            *(row.spread.total, row.spread.sampling, comparisons.test, comparisons.correction),
+            *(row.spread.total, row.spread.sampling, *_method(comparisons, row.measure)),
             *(1 - comparisons.alpha, " ".join(row.incomplete), row.untested),
         )
         for row in comparisons.rows
     ]
     return Table(COMPARISON_COLUMNS, tuple(rows))
+
+
+def _method(comparisons: Comparisons, measure: str) -> tuple[str, str]:
+    """The test and the correction of a measure."""
+    test, correction = comparisons.test, comparisons.correction
+    if measure not in comparisons.across:
+        return test, correction
+    return "bootstrap", "holm" if test == "tukey" else correction
 
 
 def summary_table(comparisons: Comparisons, places: int = 4) -> Table:
@@ -385,7 +421,8 @@ def summary_table(comparisons: Comparisons, places: int = 4) -> Table:
                     *("", row.run, row.mean, signed(row.difference, places)),
                     None if math.isnan(row.low) else interval,
                     *(format_p(p, places) for p in (row.p, row.corrected)[: 1 + len(correction)]),
-                    *(signed(row.effect, min(places, 2)), f"{row.wins}/{row.ties}/{row.losses}"),
+                    signed(row.effect, min(places, 2)),
+                    None if row.measure in comparisons.across else f"{row.wins}/{row.ties}/{row.losses}",
                     *(len(row.topics), ", ".join(filter(None, remarks))),
                 )
             )

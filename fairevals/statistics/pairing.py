@@ -142,6 +142,8 @@ def position(scores: Scores, run: int | str) -> int:
     """The position of a run in the scores, by its position or its name."""
     if isinstance(run, str) and run in scores.runs:
         return scores.runs.index(run)
+    if isinstance(run, str) and scores.originals.count(run) == 1:  # by the name that is not shown
+        return scores.originals.index(run)
     if isinstance(run, (int, np.integer)) and not isinstance(run, bool) and 0 <= run < len(scores.runs):
         return int(run)
     raise unknown("run or file", str(run), scores.runs)

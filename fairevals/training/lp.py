@@ -10,7 +10,8 @@ import numpy as np
 from fairevals.attention import parse_attention
 from fairevals.errors import UsageError
 from fairevals.measures.base import merit
-from fairevals.measures.disparity import group_levels, group_means
+from fairevals.measures.disparity import group_levels
+from fairevals.measures.group_sums import group_means
 from fairevals.measures.ndcg import gains
 from fairevals.typing import Floats, Ints
 

@@ -23,8 +23,9 @@ from fairevals.ids import Ids
 from fairevals.io.folders import check_folder, replacing, write_files
 from fairevals.io.out import Cell, Table, render
 from fairevals.io.qrels import QrelsColumns
+from fairevals.io.specs import PolicySpec
 from fairevals.io.streams import written
-from fairevals.io.task import PolicySpec, Task
+from fairevals.io.task import Task
 from fairevals.training.data import Dataset
 from fairevals.training.objectives import DISPARITY, UTILITY
 from fairevals.training.policies import TrainedPolicy, save_policy

@@ -1,0 +1,138 @@
+"""The form for an entity: its fields in a topic, and the check of what was entered."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+
+from fairevals.collection.topics import topic_groups
+from fairevals.derive.pages import entity_key, groups_of_value
+from fairevals.errors import InputError, Place, UsageError
+from fairevals.io.specs import AttributeSpec
+from fairevals.io.task import Task
+
+UNKNOWN = "NA"
+MAX_TEXT = 500
+"""Characters of one field."""
+
+Errors = dict[str, str]
+"""Names of inputs, and what is wrong with them."""
+
+
+@dataclass(frozen=True)
+class FormField:
+    """One field of an entity besides its name."""
+
+    name: str
+    attribute: AttributeSpec | None = None
+    """None for a further field, which may stay empty."""
+
+    @property
+    def kind(self) -> str:
+        """How it is entered: as `number` with a bin, as `one` or `several` of the groups, or as `text`."""
+        if self.attribute is None:
+            return "text"
+        if self.attribute.bins:
+            return "number"
+        return "one" if self.attribute.kind == "ordinal" else "several"
+
+    @property
+    def is_url(self) -> bool:
+        """Whether it is a further field whose name ends in URL."""
+        return self.attribute is None and self.name.split()[-1].upper() == "URL"
+
+    def problem(self, values: Sequence[str]) -> str:
+        """What is wrong with the values that were entered; empty if nothing is."""
+        text = "|".join(values)
+        if len(text) > MAX_TEXT or not text.isprintable():
+            return f"at most {MAX_TEXT} printable characters, please"
+        if self.is_url and text and not text.startswith(("http://", "https://")) and text != UNKNOWN:
+            return "an address that starts with http:// or https://, please"
+        if self.attribute is None:
+            return ""
+        if not text:
+            return f"missing; {UNKNOWN} if it cannot be found"
+        if UNKNOWN in values and len(values) > 1:
+            return f"a value or {UNKNOWN}, not both"
+        if self.kind == "one" and len(values) > 1:
+            return "one choice only"
+        try:
+            groups_of_value(text, self.attribute, Place(self.name))
+        except InputError as error:
+            return f"expected {error.expected}"
+        return ""
+
+
+def form_fields(task: Task, topics: Sequence[str]) -> dict[str, tuple[FormField, ...]]:
+    """The fields of each topic: the attributes that apply to it, then the further fields of the task.
+
+    A key of `[annotation.fields]` is the name of a topic group, or else a glob of topics; one that fits no topic is a
+    `UsageError`.
+
+    >>> task = Task(attributes={"A": {"groups": ["x", "y"], "topics": ["R*"]}}, annotation={"fields": {"R1": ["page"]}})
+    >>> {topic: [field.name for field in fields] for topic, fields in form_fields(task, ["R1", "M1"]).items()}
+    {'R1': ['A', 'page'], 'M1': []}
+    """
+    fields = {
+        topic: [FormField(name, spec) for name, spec in task.attributes.items() if spec.applies_to(topic)]
+        for topic in topics
+    }
+    members: dict[str, set[str]] = {}
+    for name in task.topic_groups if task.annotation.fields else ():
+        for group, numbers in topic_groups(task, name, topics).items():
+            members.setdefault(group, set()).update(topics[number] for number in numbers)
+    for key, added in task.annotation.fields.items():
+        found = members.get(key) or {topic for topic in topics if fnmatchcase(topic, key)}
+        if not found:
+            raise UsageError(
+                f"annotation.fields: no topic of the pool is in {key!r}; expected a topic group or a glob"
+            )
+        for topic in found:
+            names = {field.name for field in fields[topic]}
+            fields[topic] += [FormField(name) for name in added if name not in names]
+    return {topic: tuple(of) for topic, of in fields.items()}
+
+
+def columns(task: Task) -> list[str]:
+    """The columns of the annotations besides topic, doc, entity and annotator."""
+    added = (name for names in task.annotation.fields.values() for name in names)
+    return list(dict.fromkeys([*task.attributes, *added]))
+
+
+def read_form(
+    body: Mapping[str, Sequence[str]], fields: Sequence[FormField], most: int
+) -> tuple[list[dict[str, str]], Errors]:
+    """The entities that a form has, and what is wrong with it, by the name of the input.
+
+    The inputs of the i-th entity are `e{i}` for the name and `e{i}f{j}` for the j-th field, counted from 0.
+
+    >>> hindex = FormField("HINDEX", AttributeSpec("HINDEX", ("<10", ">=10"), "ordinal", bins=(10,)))
+    >>> read_form({"e0": ["Ada  Lovelace"], "e0f0": ["12"]}, [hindex], 3)
+    ([{'entity': 'Ada Lovelace', 'HINDEX': '12'}], {})
+    >>> read_form({"e0": ["Ada"], "e0f0": ["many"]}, [hindex], 3)[1]
+    {'e0f0': 'expected a number, or empty or NA if unknown'}
+    """
+    entities: list[dict[str, str]] = []
+    errors: Errors = {}
+    seen: set[str] = set()
+    for i in range(most):
+        name = " ".join("".join(body.get(f"e{i}", ())).split())
+        entered = [
+            [part for part in (" ".join(text.split()) for text in body.get(f"e{i}f{j}", ())) if part]
+            for j in range(len(fields))
+        ]
+        if not name and not any(entered):
+            continue
+        if not name:
+            errors[f"e{i}"] = "the name of the entity is missing"
+        elif len(name) > MAX_TEXT or not name.isprintable() or not entity_key(name):
+            errors[f"e{i}"] = f"at most {MAX_TEXT} printable characters, please"
+        elif entity_key(name) in seen:
+            errors[f"e{i}"] = "the same name as above"
+        seen.add(entity_key(name))
+        for j, (field, values) in enumerate(zip(fields, entered, strict=True)):
+            if problem := field.problem(values):
+                errors[f"e{i}f{j}"] = problem
+        entities.append(
+            {"entity": name} | {f.name: "|".join(v) for f, v in zip(fields, entered, strict=True)}
+        )
+    return entities, errors

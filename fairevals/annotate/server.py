@@ -1,0 +1,162 @@
+"""Starts the annotation tool: brings task, pool, pages and assessors together, and serves them."""
+
+import os
+import secrets
+import socket
+import warnings
+from collections.abc import Callable, Collection, Iterable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from fairevals.annotate.form import columns, form_fields
+from fairevals.annotate.inputs import read_assessors, read_pool
+from fairevals.annotate.pages import MISSING_PAGE, PageFiles
+from fairevals.annotate.project import HOLD, Project
+from fairevals.annotate.state import State
+from fairevals.annotate.store import Store, only_server
+from fairevals.errors import InputWarning, UsageError, escape, pluralize
+from fairevals.io.task import Task, read_task
+from fairevals.io.topics import Topics, read_topics
+
+if TYPE_CHECKING:
+    from fairevals.annotate.site import Site
+
+DATA = "annotate-data"
+HOST, PORT = "127.0.0.1", 8765
+
+
+@dataclass(frozen=True)
+class AnnotationInputs:
+    """What the tool shows, to whom: a task, a pool, its pages, and the assessors."""
+
+    task: Task | str | os.PathLike[str]
+    pool: str | os.PathLike[str]
+    """What `fairevals pool` wrote."""
+    pages: str | os.PathLike[str]
+    """A folder with `<doc>.html`, `.txt` or `.pdf`, or a csv with columns doc and url."""
+    assessors: str | os.PathLike[str] | Mapping[str, Iterable[str]] | None = None
+    """A table, or names with globs of topics. Others can be added in the organiser's view."""
+    per_page: int | None = None
+    """How many assessors judge each page; by default the task's `assessors_per_page`."""
+    seed: int = 0
+    """Of the order of pages."""
+
+
+def open_site(
+    inputs: AnnotationInputs, store: Store, url: str, *, hold: float = HOLD
+) -> tuple["Site", dict[str, str]]:
+    """Bring a store up to date with the inputs; returns the site and the tokens of new assessors, known only now.
+
+    Pages and assessors that are new are added. None is ever removed: links are revoked in the organiser's view.
+    """
+    from fairevals.annotate.site import Site
+
+    task = inputs.task if isinstance(inputs.task, Task) else read_task(inputs.task)
+    listed = read_topics(task.topics) if task.topics is not None else Topics("", ())
+    about = {
+        topic: {name: column[at] for name, column in listed.columns.items()}
+        for at, topic in enumerate(listed.ids)
+    }
+    pool, files, given = read_pool(inputs.pool), PageFiles(Path(inputs.pages)), inputs.assessors
+    if isinstance(given, (str, os.PathLike)):
+        given = read_assessors(given)
+    assessors = {name: tuple(topics) for name, topics in (given or {}).items()}
+    topics = dict.fromkeys([*listed.ids, *(topic for topic, _ in pool), *store.state.topics])
+    fields = form_fields(task, list(topics))
+    settings: dict[str, Any] = {
+        "per_page": inputs.per_page or task.annotation.assessors_per_page,
+        "seed": inputs.seed,
+        "columns": columns(task),
+    }
+    with store.writing() as state:
+        store.add_pages(pool)
+        settings["secret"] = state.settings.get("secret") or secrets.token_hex(16)
+        if any(state.settings.get(key) != value for key, value in settings.items()):
+            store.append("configure", **settings)
+        for name, globs in assessors.items():
+            if name not in state.assessors or state.assessors[name].topics != globs:
+                store.add_assessor(name, globs)
+    project = Project(store, hold=hold)
+    _warn(store.state, about, files)
+    tokens = {name: project.new_link(name) for name in assessors if not store.state.assessors[name].invited}
+    return Site(project, task, fields, about, files, url), tokens
+
+
+def _warn(state: State, listed: Collection[str], files: PageFiles) -> None:
+    """Warn of pages that nobody can judge."""
+    without = [page for page in state.pages.values() if files.find(page.doc) == MISSING_PAGE]
+    remarks = []
+    if without:
+        some = pluralize(len(without), "page")
+        remarks.append(
+            f"there is no file for {some} of {len(state.pages):,}, such as {escape(without[0].doc)!r}"
+        )
+    unlisted = [topic for topic in state.topics if listed and topic not in listed]
+    if unlisted:
+        remarks.append(
+            f"the list of topics lacks {pluralize(len(unlisted), 'topic')}, such as {escape(unlisted[0])!r}"
+        )
+    for topic in state.topics:
+        able = sum(one.may_see(topic) for one in state.assessors.values())
+        if state.assessors and able < state.per_page:
+            need = f"expected at least {state.per_page}, the number that each page needs"
+            remarks.append(f"topic {escape(topic)!r} has {pluralize(able, 'assessor')}; {need}")
+            break
+    for remark in remarks:
+        warnings.warn(InputWarning(remark), stacklevel=3)
+
+
+def serve(
+    inputs: AnnotationInputs,
+    data: str | os.PathLike[str] = DATA,
+    *,
+    host: str = HOST,
+    port: int = PORT,
+    url: str | None = None,
+    hold: float = HOLD,
+    announce: Callable[[str, str], object] = lambda who, link: print(f"{who}\t{link}", flush=True),  # noqa: T201
+) -> None:
+    """Serve the annotation tool until it is interrupted.
+
+    `data` is the folder with the database; a second server on it is refused. `url` is the public address behind a
+    reverse proxy. `announce` is called with each new link: those of new assessors, and one of the organiser's view
+    (with an empty name), which ends the one before.
+    """
+    try:
+        import uvicorn
+
+        from fairevals.annotate.app import make_app
+    except ModuleNotFoundError as error:
+        if error.name is None or error.name.startswith("fairevals"):
+            raise
+        raise UsageError(f"annotating needs {error.name}: pip install 'fairevals[annotate]'") from None
+    folder = Path(data)
+    with only_server(folder), Store(folder, create=True) as store, _listening(host, port) as opened:
+        shown = f"[{host}]" if ":" in host else host
+        address = (url or f"http://{shown}:{opened.getsockname()[1]}").rstrip("/")
+        site, tokens = open_site(inputs, store, address, hold=hold)
+        for who, token in {"": site.project.new_link(""), **tokens}.items():
+            announce(who, f"{address}/sign-in/{token}")
+        config = uvicorn.Config(
+            make_app(site),
+            access_log=False,  # links are in addresses
+            log_level="warning",
+            lifespan="off",
+            ws="none",
+            server_header=False,
+        )
+        with suppress(KeyboardInterrupt):  # the usual way to stop it
+            uvicorn.Server(config).run(sockets=[opened])
+
+
+def _listening(host: str, port: int) -> socket.socket:
+    try:
+        family = socket.AF_INET6 if ":" in host else socket.AF_INET
+        return socket.create_server((host, port), family=family)
+    except (OSError, OverflowError) as error:
+        reason = escape(str(getattr(error, "strerror", None) or error), 100)
+        raise UsageError(
+            f"cannot listen on {escape(host)}:{port} ({reason}); choose another address"
+        ) from None

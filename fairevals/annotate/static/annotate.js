@@ -1,0 +1,221 @@
+// Keys, drafts and saving on an assessor's page. Whatever is typed stays in this browser until the server has saved it.
+"use strict";
+
+const form = document.getElementById("form");
+const frame = document.getElementById("frame");
+const find = document.getElementById("find");
+const ask = document.getElementById("ask");
+const message = document.getElementById("message");
+const used = JSON.parse(document.getElementById("used").textContent);
+const draftKey = `fairevals ${form.dataset.who} ${form.dataset.page}`;
+const TOUCH = 5 * 60 * 1000;
+let busy = false, touched = Date.now(), armed = false;
+
+const names = () => Array.from(form.querySelectorAll(".name"));
+const show = (text, kind = "") => { message.textContent = text; message.className = kind; message.hidden = !text; };
+
+// Drafts ------------------------------------------------------------------------------------------------------------
+
+const entries = () => [...new FormData(form)].filter(([name]) => !["token", "version"].includes(name));
+
+function fill(pairs) {
+  for (const input of form.querySelectorAll("input[type=checkbox], input[type=radio]")) {
+    input.checked = pairs.some(([name, value]) => name === input.name && value === input.value);
+  }
+  for (const [name, value] of pairs) {
+    const input = form.elements[name];
+    if (input instanceof HTMLInputElement || input instanceof HTMLTextAreaElement) {
+      if (!["checkbox", "radio"].includes(input.type)) input.value = value;
+    }
+  }
+  form.querySelectorAll(".number").forEach(showBin);
+}
+
+const store = (act) => { try { return act(localStorage); } catch { return null; } };  // a browser may forbid it
+const keepDraft = () => store((s) => s.setItem(draftKey, JSON.stringify(entries())));
+const dropDraft = () => store((s) => s.removeItem(draftKey));
+
+function restoreDraft() {
+  const text = store((s) => s.getItem(draftKey));
+  if (!text || text === JSON.stringify(entries())) return;
+  fill(JSON.parse(text));
+  show("These entries were not saved yet. They were kept in this browser.", "note");
+}
+
+// Values ------------------------------------------------------------------------------------------------------------
+
+function showBin(input) {
+  if (/^n\/?a?$/i.test(input.value.trim())) input.value = "NA";
+  const text = input.value.trim(), value = Number(text), output = input.parentElement.querySelector(".bin");
+  if (text === "" || text === "NA") output.textContent = text && "not known";
+  else if (Number.isNaN(value)) output.textContent = "not a number";
+  else {
+    const groups = JSON.parse(input.dataset.groups), bins = JSON.parse(input.dataset.bins);
+    output.textContent = groups[bins.filter((bin) => value >= bin).length];
+  }
+}
+
+// The values that the same assessor gave to the same entity before, unless something is entered already.
+function fillEarlier(input) {
+  const earlier = used.find(([name]) => name === input.value.trim());
+  const fields = Array.from(form.elements).filter((e) => e.name && e.name.startsWith(`${input.name}f`));
+  if (!earlier || fields.some((e) => (["checkbox", "radio"].includes(e.type) ? e.checked : e.value))) return;
+  for (const element of fields) {
+    const value = earlier[1 + Number(element.name.split("f")[1])];
+    if (["checkbox", "radio"].includes(element.type)) {
+      element.checked = value === element.value || value.split("|").includes(element.value);
+    } else element.value = value;
+  }
+  form.querySelectorAll(".number").forEach(showBin);
+}
+
+// Saving ------------------------------------------------------------------------------------------------------------
+
+async function send(what) {
+  if (busy) return;
+  busy = true;
+  show(what === "save" || what === "none" ? "Saving …" : "");
+  const body = new URLSearchParams([...new FormData(form), ["do", what]]);
+  try {
+    const answer = await fetch(form.action, { method: "POST", body });
+    const data = await answer.json();
+    if (answer.ok) {
+      dropDraft();
+      location.assign(data.next);
+      return;
+    }
+    showErrors(data.errors || {});
+    if (data.version !== undefined) form.elements.version.value = data.version;
+    show(data.message, "wrong");
+  } catch {
+    show("Not saved: the server does not answer. Your entries are kept in this browser; try again.", "wrong");
+  }
+  busy = false;
+}
+
+function showErrors(errors) {
+  for (const place of form.querySelectorAll(".error")) {
+    const text = errors[place.dataset.for] || "";
+    place.textContent = text;
+    const inputs = form.querySelectorAll(`[name="${place.dataset.for}"]`);
+    inputs.forEach((input) => input.setAttribute("aria-invalid", text ? "true" : "false"));
+  }
+  const first = Object.keys(errors)[0];
+  if (first) form.querySelector(`[name="${first}"]`).focus();
+}
+
+function perform(what) {
+  if (what === "question") { ask.hidden = false; document.getElementById("question").focus(); return; }
+  if (what === "cancel") { ask.hidden = true; return; }
+  if (what === "none" && !armed && names().some((input) => input.value.trim())) {
+    armed = true;
+    show("There are entities in the form. Press 0 again to save “no relevant entity” instead.", "note");
+    return;
+  }
+  send(what);
+}
+
+// Keys --------------------------------------------------------------------------------------------------------------
+
+// Fields in order; a group of choices counts once.
+function stops() {
+  const seen = new Set();
+  return Array.from(form.querySelectorAll(".entity input")).filter((e) => !seen.has(e.name) && seen.add(e.name));
+}
+
+function enter(element) {
+  if (element.classList.contains("name") && !element.value.trim()) return perform("save");
+  const all = stops(), next = all[all.findIndex((e) => e.name === element.name) + 1];
+  if (!next) return perform("save");
+  if (element.classList.contains("name")) fillEarlier(element);
+  next.focus();
+  return undefined;
+}
+
+function pick(group, digit) {
+  const inputs = Array.from(group.querySelectorAll("input"));
+  const input = digit === 0 ? inputs.at(-1) : inputs.slice(0, -1)[digit - 1];
+  if (!input) return;
+  input.checked = input.type === "radio" || !input.checked;
+  if (input.checked && input.type === "checkbox") {
+    for (const other of inputs) if ((digit === 0) !== (other === inputs.at(-1))) other.checked = false;
+  }
+  input.focus();
+  keepDraft();
+}
+
+document.addEventListener("keydown", (event) => {
+  const at = event.target, group = at.closest(".choices"), typing = at.matches("input, textarea") && !group;
+  if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) { event.preventDefault(); perform("save"); return; }
+  if (event.ctrlKey || event.metaKey || event.altKey || event.isComposing) return;
+  if (event.key === "Escape") { ask.hidden = true; at.blur(); return; }
+  if (event.key === "Enter") {
+    if (at.matches("button, a") || at === find || event.shiftKey) return;
+    event.preventDefault();
+    if (at.id === "question") send("ask");
+    else if (form.contains(at) && at.name) enter(at);
+    else perform("save");
+    return;
+  }
+  if (typing) return;
+  const digit = /^[0-9]$/.test(event.key) ? Number(event.key) : -1;
+  const act = { s: "skip", q: "question", m: "missing" }[event.key.toLowerCase()];
+  if (group && digit >= 0) pick(group, digit);
+  else if (digit === 0) perform("none");
+  else if (digit > 0 && names()[digit - 1]) names()[digit - 1].focus();
+  else if (act) perform(act);
+  else if (event.key === "/" && find) find.focus();
+  else return;
+  event.preventDefault();
+});
+
+form.addEventListener("submit", (event) => event.preventDefault());
+form.addEventListener("click", (event) => {
+  const button = event.target.closest("[data-do]");
+  if (button) perform(button.dataset.do);
+});
+form.addEventListener("input", (event) => {
+  armed = false;
+  if (event.target.classList.contains("number")) showBin(event.target);
+  keepDraft();
+  if (Date.now() - touched > TOUCH) {
+    touched = Date.now();
+    fetch(form.action, { method: "POST", body: new URLSearchParams([["token", form.elements.token.value], ["do", "touch"]]) })
+      .catch(() => {});
+  }
+});
+form.addEventListener("change", (event) => {
+  const group = event.target.closest(".choices");
+  if (group && event.target.checked && event.target.type === "checkbox") {
+    const inputs = Array.from(group.querySelectorAll("input")), unknown = inputs.at(-1);
+    for (const other of inputs) if ((event.target === unknown) !== (other === unknown)) other.checked = false;
+  }
+  if (event.target.classList.contains("name")) fillEarlier(event.target);
+  keepDraft();
+});
+
+// The page ----------------------------------------------------------------------------------------------------------
+
+let shown = "", place = 0, count = 0;
+document.getElementById("search")?.addEventListener("submit", async (event) => {
+  event.preventDefault();
+  const text = find.value.trim(), address = `${frame.dataset.address}?find=${encodeURIComponent(text)}`;
+  if (text !== shown) {
+    shown = text;
+    place = count = 0;
+    count = Number((await fetch(address, { method: "HEAD" })).headers.get("X-Matches") || 0);
+  }
+  place = count ? (place % count) + 1 : 0;
+  document.getElementById("matches").textContent = text ? (count ? `${place} of ${count}` : "not found") : "";
+  frame.src = text ? `${address}#find-${place || 1}` : frame.dataset.address;
+});
+
+const asleep = document.getElementById("asleep");
+window.addEventListener("blur", () => { asleep.hidden = document.activeElement !== frame; });
+form.addEventListener("pointerenter", () => {
+  if (frame && document.activeElement === frame) { frame.blur(); window.focus(); }
+  asleep.hidden = true;
+});
+
+form.querySelectorAll(".number").forEach(showBin);
+restoreDraft();

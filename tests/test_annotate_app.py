@@ -1,0 +1,530 @@
+"""The annotation server without a browser: forms, what they refuse, forged requests, export, status, commands."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+import warnings
+from pathlib import Path
+
+import pytest
+from annotate_cases import EXAMPLE, GOLD, PAGES, fields_of, opened, write_inputs
+
+pytest.importorskip("starlette")
+pytest.importorskip("httpx")
+
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore")  # newer versions of Starlette want another client
+    from starlette.testclient import TestClient
+
+import fairevals
+from fairevals.annotate import export_annotations, status
+from fairevals.annotate.app import make_app
+from fairevals.annotate.form import FormField, form_fields, read_form
+from fairevals.annotate.inputs import read_assessors, read_pool
+from fairevals.annotate.pages import PageFiles, decoded, serve_page
+from fairevals.annotate.server import AnnotationInputs, open_site
+from fairevals.annotate.store import Store
+from fairevals.cli.main import main
+from fairevals.errors import FairevalsError, InputError, UsageError
+from fairevals.io.specs import AttributeSpec
+
+URL = "http://localhost:8765"
+
+
+@pytest.fixture
+def site(tmp_path):
+    site, tokens = opened(tmp_path, URL)
+    yield site, tokens
+    site.project.store.close()
+
+
+def client_of(site, token="", **given):
+    client = TestClient(make_app(site), base_url=URL, **given)
+    if token:
+        assert client.get(f"/sign-in/{token}").status_code == 200
+    return client
+
+
+def token_in(text):
+    return re.search(r'name="token" value="(\w+)"', text)[1]
+
+
+def judge(client, entities, page=None, **more):
+    """Save the page that the assessor has now, or another one."""
+    shown = client.get(page or "/a")
+    body = {
+        "token": token_in(shown.text),
+        "version": re.search(r'name="version" value="(\d+)"', shown.text)[1],
+    }
+    body |= {"do": "save" if entities else "none", **fields_of(entities), **more}
+    return client.post(shown.url, data=body)
+
+
+def work(site, tokens):
+    """Both assessors enter the worked example."""
+    for who, found in EXAMPLE.items():
+        client = client_of(site, tokens[who])
+        for _ in PAGES:
+            doc = re.search(r'class="doc">(\w+)<', client.get("/a").text)[1]
+            answer = judge(client, found[doc])
+            assert answer.status_code == 200, answer.text
+        assert answer.json() == {"next": "/a/mine"}
+
+
+def test_the_worked_example_from_the_form_to_the_scores(site, tmp_path, capsys):
+    work(*site)
+    text = export_annotations(tmp_path / "data")
+    assert client_of(site[0], site[1][""]).get("/o/annotations.csv").text == text
+    assert main(["annotate", "export", str(tmp_path / "data"), "-o", str(tmp_path / "annotations.csv")]) == 0
+    assert (tmp_path / "annotations.csv").read_text(encoding="utf-8") == text
+    assert text.splitlines()[0] == "topic,doc,entity,annotator,HINDEX,REGION,SUBSCRIBERS,h-index URL"
+    assert "R01,p2,,ann,,,,\n" in text and "R01,p3,Wanda Ant,ann,90,Asia,,https://example.org/h\n" in text
+    task, table = str(tmp_path / "task.toml"), str(tmp_path / "annotations.csv")
+    assert main(["derive", "--task", task, "--annotations", table, "--out", str(tmp_path)]) == 0
+    scores = fairevals.evaluate([tmp_path / "mine.run"], task=task).frame()
+    values = dict(zip(scores["measure"], scores["value"], strict=True))
+    assert values == {name: pytest.approx(value, abs=5e-5) for name, value in GOLD.items()}
+    capsys.readouterr()
+    assert main(["annotate", "status", str(tmp_path / "data")]) == 0
+    shown = capsys.readouterr().out
+    assert shown == status(tmp_path / "data")
+    assert re.search(r"R01\s+3\s+3\s+6", shown) and "alpha" in shown
+
+
+def test_the_organiser_sees_agreement_as_derive_computes_it(site, tmp_path):
+    from fairevals.derive import derive, read_annotations
+    from fairevals.derive.agreement import summarise
+    from fairevals.io.task import read_task
+
+    work(*site)
+    (tmp_path / "a.csv").write_text(export_annotations(tmp_path / "data"), encoding="utf-8")
+    summary = summarise(derive(read_task(tmp_path / "task.toml"), read_annotations(tmp_path / "a.csv")).pages)
+    shown = client_of(site[0], site[1][""]).get("/o").text
+    total = re.search(r'<tr id="all">.*?</tr>', shown, re.S)[0]
+    expected = [summary.positive, summary.entities.alpha, summary.relevance.alpha]
+    assert re.findall(r"<td>([-−.\d–]+)</td>", total) == [
+        *("3", "3", "6", "3"),
+        *(f"{value:.3f}".replace("-", "−") for value in expected),
+    ]
+    assert re.findall(r"<caption>(.*?)</caption>", shown) == ["R01 · p1", "R01 · p3"]  # both found none on p2
+    assert "not named" in shown
+
+
+@pytest.mark.parametrize(
+    ("inputs", "wrong"),
+    [
+        ({"e0": "X"}, {"e0f0", "e0f1"}),
+        ({"e0f0": "5"}, {"e0", "e0f1"}),
+        ({"e0": "X", "e0f0": "many", "e0f1": "Asia"}, {"e0f0"}),
+        ({"e0": "X", "e0f0": "nan", "e0f1": "Asia"}, {"e0f0"}),
+        ({"e0": "X", "e0f0": "5", "e0f1": "Atlantis"}, {"e0f1"}),
+        ({"e0": "X", "e0f0": "5", "e0f1": ["Asia", "NA"]}, {"e0f1"}),
+        ({"e0": "X", "e0f0": "5", "e0f1": "Asia", "e0f2": "javascript:alert(1)"}, {"e0f2"}),
+        ({"e0": "X" * 501, "e0f0": "5", "e0f1": "Asia"}, {"e0"}),
+        ({"e0": "X\x00Y", "e0f0": "5", "e0f1": "Asia"}, {"e0"}),
+        ({**fields_of({"X": "5"}), "e1": " x ", "e1f0": "NA", "e1f1": "NA"}, {"e1"}),
+    ],
+)
+def test_the_server_checks_what_the_browser_should_have(site, inputs, wrong):
+    client = client_of(site[0], site[1]["ann"])
+    answer = judge(client, {}, do="save", **inputs)
+    assert answer.status_code == 422
+    assert set(answer.json()["errors"]) == wrong
+    assert not site[0].state.assessors["ann"].saved
+
+
+def test_values_are_those_that_derive_reads(site, tmp_path):
+    client = client_of(site[0], site[1]["ann"])
+    entered = {"e0": '=1+1, "x"', "e0f0": "NA", "e0f1": ["Asia", "Europe"], "e0f2": ""}
+    assert judge(client, {}, do="save", **entered).status_code == 200
+    text = export_annotations(tmp_path / "data")
+    assert '"=1+1, ""x""",ann,NA,Asia|Europe,,\n' in text
+    assert "\"'=1+1" in export_annotations(tmp_path / "data", spreadsheet=True)
+    assert judge(client, {}, do="save").json()["message"].startswith("Name an entity")
+    assert judge(client, {}, do="nonsense").status_code == 400
+
+
+def test_assessors_never_see_what_others_entered(site):
+    pages = {}
+    for who in ("ann", "bob"):
+        client = client_of(site[0], site[1][who])
+        shown = client.get("/a")
+        assert judge(client, {f"Entity of {who}": "7"}, page=shown.url).status_code == 200
+        pages[who] = client, str(shown.url)
+    for who, other in (("ann", "bob"), ("bob", "ann")):
+        client = pages[who][0]
+        for address in ("/a", "/a/mine", pages[who][1], pages[other][1]):
+            assert f"Entity of {other}" not in client.get(address).text
+        assert f"Entity of {who}" in client.get("/a").text  # the own one is offered
+        assert client.get("/o").status_code == 401
+        assert client.get("/o/annotations.csv").status_code == 401
+    assert client_of(site[0], site[1][""]).get("/a").status_code == 401
+
+
+def test_forged_requests_achieve_nothing(site):
+    state = site[0].state
+    ann, bob = (client_of(site[0], site[1][who]) for who in ("ann", "bob"))
+    page = ann.get("/a")
+    token, address = token_in(page.text), str(page.url)
+    other = token_in(bob.get("/a").text)
+    body = {"do": "none", "version": "0"}
+    before = state.last
+    assert ann.post(address, data=body).status_code == 403  # no token
+    assert ann.post(address, data={**body, "token": other}).status_code == 403  # of another session
+    assert (
+        ann.post(
+            address, data={**body, "token": token}, headers={"Origin": "http://evil.example"}
+        ).status_code
+        == 403
+    )
+    assert ann.post(address, data={**body, "token": token}, headers={"Origin": "null"}).status_code == 403
+    assert client_of(site[0]).post(address, data={**body, "token": token}).status_code == 401  # no cookie
+    assert bob.post(address, data={**body, "token": token}).status_code == 403  # another assessor's token
+    assert ann.post(address, json={**body, "token": token}).status_code == 415
+    assert ann.post(address, data={**body, "token": token, "e0": "x" * 70_000}).status_code == 413
+    assert ann.post(address, data={f"x{n}": "" for n in range(600)}).status_code == 400
+    assert ann.post("/o", data={"do": "link", "assessor": "bob", "token": token}).status_code == 401
+    assert ann.post("/a/page/99", data={**body, "token": token}).status_code == 404
+    for host in ("evil.example", "evil.example:8765", "", "localhost.evil.example"):
+        assert ann.get(address, headers={"Host": host}).status_code == 400
+    for host in ("127.0.0.1:8765", "[::1]:8765", "localhost:1"):
+        assert client_of(site[0]).get("/", headers={"Host": host}).status_code == 200
+    assert state.last == before
+    assert ann.post(address, data={**body, "token": token}, headers={"Origin": URL}).status_code == 200
+
+
+def test_cookies_do_not_reach_the_pages_of_strangers(site):
+    client = client_of(site[0])
+    for who, path in (("ann", "/a"), ("", "/o")):
+        cookie = client.get(f"/sign-in/{site[1][who]}", follow_redirects=False).headers["set-cookie"]
+        assert re.search(rf"HttpOnly; .*Path={path}; SameSite=lax$", cookie)
+    address = re.search(r'src="(/page/[^"]+)"', client.get("/a").text)[1]
+    assert client.get(address[:-1] + ("0" if address[-1] != "0" else "1")).status_code == 404
+    assert client_of(site[0]).get(address).status_code == 200
+    https, tokens = opened(site[0].project.store.folder.parent / "https", "https://annotate.example.org")
+    answer = TestClient(make_app(https), base_url=https.url).get(
+        f"/sign-in/{tokens['ann']}", follow_redirects=False
+    )
+    assert "Secure" in answer.headers["set-cookie"]
+    https.project.store.close()
+
+
+def test_every_answer_has_the_security_headers(site):
+    client = client_of(site[0], site[1]["ann"], raise_server_exceptions=False)
+    client.get(f"/sign-in/{site[1]['']}")
+    page = re.search(r'src="(/page/[^"]+)"', client.get("/a").text)[1]
+    site[0].files.find = lambda doc: 1 / 0
+    broken = client.get("/a")
+    assert broken.status_code == 500 and "mistake" in broken.text
+    del site[0].files.__dict__["find"]
+    for address in ("/", "/a", "/a/mine", "/o", "/nothing", "/static/annotate.js", "/static/../app.py", page):
+        answer = client.get(address)
+        assert answer.headers["x-content-type-options"] == "nosniff"
+        assert answer.headers["referrer-policy"] == "no-referrer"
+        policy = answer.headers["content-security-policy"]
+        assert policy.startswith("sandbox;" if address == page else "default-src 'none'")
+        assert "unsafe" not in policy.replace("style-src 'unsafe-inline'", "")
+    assert "content-security-policy" in broken.headers
+
+
+def test_wrong_links_are_limited_and_revoked_ones_end_at_once(site):
+    site, tokens = site
+    organiser, ann = client_of(site, tokens[""]), client_of(site, tokens["ann"])
+    page = ann.get("/a")
+    number = int(str(page.url).rsplit("/", 1)[1])
+    form = {"token": token_in(organiser.get("/o").text), "assessor": "ann"}
+    assert organiser.post("/o", data={**form, "do": "revoke"}).status_code == 200
+    assert ann.get("/a").status_code == 401
+    assert ann.get(f"/sign-in/{tokens['ann']}").status_code == 404
+    assert "ann" not in site.state.places[number]  # the page is free again
+    shown = organiser.post("/o", data={**form, "do": "link"}).text
+    new = re.search(r'value="http://localhost:8765(/sign-in/[\w-]{22})"', shown)[1]
+    assert new not in organiser.get("/o").text
+    assert client_of(site).get(new).status_code == 200
+    events = site.project.store._db.execute("SELECT group_concat(data) FROM events").fetchone()[0]
+    assert new.rsplit("/", 1)[1] not in events  # only its hash is stored
+    guess = client_of(site)
+    codes = [guess.get(f"/sign-in/{n:022}").status_code for n in range(12)]
+    assert codes == [404] * 10 + [429] * 2
+    assert guess.get(new).status_code == 429
+
+
+def test_questions_are_answered_on_the_page_and_assessors_are_unassigned(site):
+    site, tokens = site
+    organiser, ann = client_of(site, tokens[""]), client_of(site, tokens["ann"])
+    first = ann.get("/a")
+    form = {"token": token_in(first.text), "do": "ask", "question": "Is <b>this</b> one?"}
+    assert ann.post(first.url, data={**form, "question": " "}).status_code == 422
+    following = ann.post(first.url, data=form).json()["next"]
+    assert following != first.url.path
+    assert "&lt;b&gt;this&lt;/b&gt;" in organiser.get("/o").text
+    token = token_in(organiser.get("/o").text)
+    number = re.search(r'name="question" value="(\d+)"', organiser.get("/o").text)[1]
+    organiser.post("/o", data={"token": token, "do": "answer", "question": number, "text": "Yes, <it> is."})
+    assert "Yes, &lt;it&gt; is." in ann.get(first.url).text
+    assert "answered" in ann.get("/a/mine").text
+    missing = ann.post(following, data={**form, "do": "missing"}).json()["next"]
+    assert "The page cannot be shown." in organiser.get("/o").text
+    assert judge(ann, {}, page=missing).status_code == 200
+    organiser.post("/o", data={"token": token, "do": "unassign", "assessor": "ann"})
+    assert len(site.state.assessors["ann"].saved) == 1 and not site.state.assessors["ann"].open
+    organiser.post("/o", data={"token": token, "do": "unassign", "assessor": "ann", "saved": "yes"})
+    assert not site.state.assessors["ann"].saved
+    assert [e.kind for e in site.project.store.history("ann", int(missing.rsplit("/", 1)[1]))][-2:] == [
+        "save",
+        "release",
+    ]
+    shown = organiser.post("/o", data={"token": token, "do": "add", "assessor": "cleo", "topics": "R*"}).text
+    assert "The link of cleo" in shown and site.state.assessors["cleo"].topics == ("R*",)
+    assert organiser.post("/o", data={"token": token, "do": "add", "assessor": "\x07"}).status_code == 400
+
+
+def test_fields_follow_the_topic():
+    from fairevals import Task
+
+    groups = {"groups": ["x", "y"]}
+    task = Task(
+        attributes={
+            "A": {**groups, "kind": "ordinal", "bins": [3]},
+            "B": {**groups, "topics": ["M*"]},
+            "C": {**groups, "kind": "ordinal"},
+        },
+        topic_groups={"TYPE": {"R": ["R*"], "M": ["M*"]}},
+        annotation={"fields": {"R": ["biography URL"], "*1": ["note"]}},
+    )
+    fields = form_fields(task, ["R1", "R2", "M1"])
+    shown = {topic: [(field.name, field.kind) for field in of] for topic, of in fields.items()}
+    both = [("A", "number"), ("C", "one")]
+    assert shown == {
+        "R1": [*both, ("biography URL", "text"), ("note", "text")],
+        "R2": [*both, ("biography URL", "text")],
+        "M1": [("A", "number"), ("B", "several"), ("C", "one"), ("note", "text")],
+    }
+    with pytest.raises(UsageError, match="no topic of the pool is in 'Z'"):
+        form_fields(Task(annotation={"fields": {"Z": ["note"]}}), ["R1"])
+    two = {"e0": ["X"], "e0f0": ["x", "y"]}
+    assert read_form(two, [FormField("C", AttributeSpec("C", ("x", "y"), "ordinal"))], 1)[1] == {
+        "e0f0": "one choice only"
+    }
+    assert read_form(two, [FormField("C", AttributeSpec("C", ("x", "y")))], 1)[0] == [
+        {"entity": "X", "C": "x|y"}
+    ]
+
+
+def test_pages_are_found_only_in_their_folder(tmp_path):
+    folder = tmp_path / "pages"
+    folder.mkdir()
+    (tmp_path / "secret.txt").write_text("secret")
+    (folder / "a.b.html").write_text("<p>x")
+    (folder / "note.pdf").write_bytes(b"<html><script>alert(1)</script>")
+    (folder / "link.txt").symlink_to(tmp_path / "secret.txt")
+    files = PageFiles(folder)
+    assert files.find("a.b").kind == "html"
+    for doc in ("../secret", "/etc/hostname", "link", "..", "x\0y", "y" * 5000, str(tmp_path / "secret")):
+        assert files.find(doc).kind == "missing", doc
+    _, headers = serve_page(files.find("note"))  # no PDF: as text
+    assert headers["Content-Type"].startswith("text/plain") and headers["Content-Security-Policy"].startswith(
+        "sandbox"
+    )
+    (folder / "note.pdf").write_bytes(b"%PDF-1.4")
+    assert serve_page(files.find("note"))[1] == {"Content-Type": "application/pdf"}
+    links = tmp_path / "links.csv"
+    links.write_text("doc,url\na,https://example.org/a\n")
+    assert (
+        PageFiles(links).find("a").url == "https://example.org/a"
+        and PageFiles(links).find("b").kind == "missing"
+    )
+    for wrong in ("doc,url\na,javascript:alert(1)\n", "doc,url\na,https://x\na,https://y\n"):
+        links.write_text(wrong)
+        with pytest.raises(InputError, match=r"links.csv:[23]"):
+            PageFiles(links)
+    with pytest.raises(UsageError):
+        PageFiles(tmp_path / "nowhere")
+
+
+def test_searching_marks_text_and_nothing_else(tmp_path):
+    path = tmp_path / "p.html"
+    path.write_text(
+        "<title>ant</title><p class=ant>An ant&amp;ANT<script>ant</script> a <i>n</i>t\nant ant</p>"
+    )
+    page = PageFiles(tmp_path).find("p")
+    content, headers = serve_page(page, "ant")
+    assert headers["X-Matches"] == "4" and content.count(b"<mark") == 4
+    assert b"<title>ant</title><p class=ant>" in content and b"<script>ant</script>" in content
+    assert serve_page(page, "ant  ant")[1]["X-Matches"] == "1"
+    assert serve_page(page, "<script>")[1]["X-Matches"] == "0"
+    (tmp_path / "t.txt").write_text("a <b> ant")
+    content, headers = serve_page(PageFiles(tmp_path).find("t"), "<b>")
+    assert headers["X-Matches"] == "1" and b"<mark id=find-1>&lt;b&gt;</mark>" in content
+    assert decoded('<meta charset="latin-1">é'.encode("latin-1")).endswith("é")
+    assert decoded("ü".encode("utf-16")) == "ü" and decoded(b"charset=nonsense \xff").endswith("�")
+
+
+@pytest.mark.parametrize(
+    ("read", "text", "problem"),
+    [
+        (read_pool, "", "no page"),
+        (read_pool, "R01\n", ":1: 1 columns"),
+        (read_pool, "R01 a 1\nR01 a 2\n", ":2: document 'a' a second time"),
+        (read_assessors, "name\nann\n", "assessor"),
+        (read_assessors, "assessor\n", "no assessor"),
+        (read_assessors, "assessor\nann\nann\n", ":3: the assessor 'ann' a second time"),
+        (read_assessors, 'assessor,topics\n"",x\n', ":2: an assessor cannot be called"),
+    ],
+)
+def test_wrong_inputs_are_named_with_their_line(tmp_path, read, text, problem):
+    (tmp_path / "file").write_text(text)
+    with pytest.raises(FairevalsError, match=re.escape(problem)):
+        read(tmp_path / "file")
+
+
+def test_pools_with_and_without_a_header_and_assessors_with_topics(tmp_path):
+    (tmp_path / "p").write_text("topic\tdoc\nR01\ta\nR01\tb\n")
+    assert read_pool(tmp_path / "p") == [("R01", "a"), ("R01", "b")]
+    (tmp_path / "a").write_text("assessor,topics\nann,R* M1\nbob,\n")
+    assert read_assessors(tmp_path / "a") == {"ann": ("R*", "M1"), "bob": ("*",)}
+
+
+def test_a_restart_keeps_links_and_adds_what_is_new(tmp_path):
+    site, tokens = opened(tmp_path)
+    assert set(tokens) == {"ann", "bob", ""}
+    session = site.project.sign_in(tokens["ann"])[1]
+    secret = site.secret
+    site.project.store.close()
+    (tmp_path / "pool.txt").write_text("R01 p1\nR01 p9\nR02 q\n")
+    (tmp_path / "assessors.csv").write_text("assessor,topics\nann,\ncleo,R02\n")
+    names = ("task.toml", "pool.txt", "pages", "assessors.csv")
+    with Store(tmp_path / "data", create=True) as store:
+        with pytest.warns() as caught:
+            again, new = open_site(
+                AnnotationInputs(*(tmp_path / name for name in names)), store, "http://localhost"
+            )
+        assert "no file for 2 pages of 5, such as 'p9'" in str(caught[0].message)
+        assert "lacks 1 topic, such as 'R02'" in str(caught[1].message)
+        assert set(new) == {"cleo"} and again.project.session(session) == "ann" and again.secret == secret
+        assert len(store.state.pages) == 5 and again.project.take_next("cleo") == 5
+
+
+def test_wrong_folders_and_databases_are_refused(tmp_path, capsys):
+    (tmp_path / "annotate.sqlite").write_bytes(
+        b"no database at all, but long enough to be taken for one" * 20
+    )
+    assert main(["annotate", "status", str(tmp_path)]) == 1
+    assert main(["annotate", "export", str(tmp_path / "nothing")]) == 1
+    assert main(["annotate", "export"]) == 2
+    assert main(["annotate", "--task", "t.toml"]) == 2
+    lines = capsys.readouterr().err.splitlines()
+    assert "annotate.sqlite: cannot be used (file is not a database)" in lines[0]
+    assert "there is no annotate.sqlite" in lines[1]
+    assert not (tmp_path / "nothing").exists()
+
+
+def start(folder, *options):
+    """A server in a process of its own, and the links that it prints."""
+    words = [
+        "--task",
+        "task.toml",
+        "--pool",
+        "pool.txt",
+        "--pages",
+        "pages",
+        "--assessors",
+        "assessors.csv",
+        "--data",
+        "data",
+        "--port",
+        "0",
+    ]
+    program = [sys.executable, "-m", "fairevals", "annotate", *words, *options]
+    process = subprocess.Popen(
+        program,
+        cwd=folder,
+        stdout=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[1])},
+    )
+    links = {}
+    for _ in range(3):
+        who, _, link = process.stdout.readline().strip().partition("\t")
+        links[who] = link
+    return process, links
+
+
+@pytest.mark.slow
+def test_a_killed_server_has_everything_that_it_confirmed(tmp_path):
+    httpx = pytest.importorskip("httpx")
+    pages = {f"p{n}.txt": "x" for n in range(300)}
+    write_inputs(tmp_path, pages)
+    process, links = start(tmp_path)
+    confirmed = {}
+    try:
+        with httpx.Client(follow_redirects=True) as client:
+            shown = client.get(links["ann"])
+            deadline = time.monotonic() + 60
+            while time.monotonic() < deadline:
+                number = int(str(shown.url).rsplit("/", 1)[1])
+                body = {
+                    "token": token_in(shown.text),
+                    "version": "0",
+                    "do": "save",
+                    **fields_of({f"E{number}": "5"}),
+                }
+                if len(confirmed) == 40:  # the next save is on its way when the server dies
+                    request = client.build_request("POST", shown.url, data=body)
+                    os.kill(process.pid, signal.SIGKILL)
+                    with pytest.raises(httpx.TransportError):
+                        client.send(request)
+                    break
+                answer = client.post(shown.url, data=body)
+                assert answer.status_code == 200
+                confirmed[number] = f"E{number}"
+                shown = client.get(shown.url.join(answer.json()["next"]))
+    finally:
+        process.kill()
+        process.wait()
+        process.stdout.close()
+    assert len(confirmed) == 40
+    with Store(tmp_path / "data") as store:
+        saved = {
+            page: places["ann"].entities for page, places in store.state.places.items() if places["ann"].saved
+        }
+        assert {page: entities[0]["entity"] for page, entities in saved.items()} == confirmed
+        assert store._db.execute("PRAGMA integrity_check").fetchone() == ("ok",)
+
+
+@pytest.mark.slow
+def test_one_server_per_folder_and_a_clean_stop(tmp_path, capsys, monkeypatch):
+    write_inputs(tmp_path)
+    process, links = start(tmp_path)
+    try:
+        assert set(links) == {"(organiser)", "ann", "bob"}
+        monkeypatch.chdir(tmp_path)
+        words = [
+            "--task",
+            "task.toml",
+            "--pool",
+            "pool.txt",
+            "--pages",
+            "pages",
+            "--data",
+            "data",
+            "--port",
+            "0",
+        ]
+        assert main(["annotate", *words]) == 2
+        assert "in use by another server" in capsys.readouterr().err
+        port = links["ann"].split(":")[2].partition("/")[0]
+        assert main(["annotate", *words, "--data", "other", "--port", port]) == 2
+        assert "cannot listen on 127.0.0.1" in capsys.readouterr().err
+        assert main(["annotate", "status", "data"]) == 0  # beside the server
+        process.send_signal(signal.SIGINT)
+        assert process.wait(30) == 0
+    finally:
+        process.kill()
+        process.wait()
+        process.stdout.close()
