@@ -14,6 +14,7 @@ OPTIONAL = {
     "pyarrow": ("parquet", "runs as parquet files and folders"),
     "zstandard": ("zst", "files compressed by zstd"),
     "distributed": ("dask", "scoring on a Dask cluster (--dask)"),
+    "pyyaml": ("yaml", "checking the metadata of runs"),
     "starlette": ("annotate", "the browser tool for assessors"),
     "uvicorn": ("annotate", "its server"),
     "shtab": ("completion", "completion in shells"),

@@ -33,8 +33,10 @@ def run_format(source: Source, *, trailing: bool = False) -> LineFormat:
             skip = number
             continue
         cells = line.split()
-        # Two words a line are what any text may start with.
-        if len(cells) not in FAIR_RUNS or is_json(line) or (len(cells) == 2 and source.other_format()):
+        if len(cells) not in FAIR_RUNS or is_json(line):
+            break
+        # Any text may start with two words, and so does a line that was cut off.
+        if len(cells) == 2 and (cells[1] == b"Q0" or source.other_format()):
             break
         is_header = cells[0].lower() in (b"id", b"topic") and not cells[1].isdigit()
         return replace(FAIR_RUNS[len(cells)], skip=number if is_header else skip)
