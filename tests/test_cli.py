@@ -223,7 +223,7 @@ class TestOutputFile:
 
     def test_an_old_file_stays_when_scoring_fails(self, fairevals, folder, monkeypatch):
         (folder / "out.csv").write_text("old")
-        (folder / "bad.run").write_text("q1 Q0\n")
+        (folder / "bad.run").write_text("q1 Q0 d1 1\n")
         code, _, _ = fairevals(*SCORE, "bad.run", "-m", "P@1", "-o", "out.csv")
         assert (code, (folder / "out.csv").read_text()) == (1, "old")
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import re
 from pathlib import Path
 
 import numpy as np
@@ -31,7 +32,8 @@ def task(tmp_path_factory):
     folder = tmp_path_factory.mktemp("task")
     rows = [f"{RUNS[0]},=1+1,baseline", f"{RUNS[1]},B & Co,official", f"{RUNS[3]},,reference"]
     (folder / "runs.csv").write_text("\n".join(["file,team,status", *rows, ""]), encoding="utf-8")
-    text = SAMPLE.read_text(encoding="utf-8").replace('"sample.', f'"{SAMPLE.parent.as_posix()}/sample.')
+    text = SAMPLE.read_text(encoding="utf-8")
+    text = re.sub(r'"(sample\.|topics\.)', rf'"{SAMPLE.parent.as_posix()}/\1', text)
     label = """{ measure = "GFR(util='ERR')", label = "GFR_ERR" }"""
     start, end = text.index("measures ="), text.index("[attributes.HINDEX]")
     groups = '[topic_groups.TYPE]\nR = ["R*"]\nM = ["M*"]\n'
