@@ -246,6 +246,14 @@ def test_tables_fit_a_terminal(capsys):
     assert "for 3 runs" in out
 
 
+def test_labels_are_displayed_and_names_stay_in_files(capsys, tmp_path):
+    figure = tmp_path / "power.svg"
+    _, table, _ = call(capsys, *TASK, "--figure", str(figure))
+    assert "GFR-ERR" in table and "GFR-iRBU" in figure.read_text()
+    assert "GFR(" not in table + figure.read_text()
+    assert "GFR-ERR" not in call(capsys, *TASK, "--format", "csv")[1]
+
+
 @pytest.mark.parametrize("style", ["csv", "tsv", "latex"])
 def test_other_formats(capsys, style):
     code, out, _ = call(capsys, *TASK, "--format", style)

@@ -327,12 +327,12 @@ def power_figure(sizes: TopicSetSizes) -> Figure:
     measures = list(dict.fromkeys(row.measure for row in shown))[:MAX_MEASURES]
     with _panels(max(len(measures), 1), 3.6, 3.2, sharey=True) as (figure, all_axes):
         for axes, measure in zip(all_axes, measures, strict=False):
-            draw_power(axes, [row for row in shown if row.measure == measure])
+            draw_power(axes, [row for row in shown if row.measure == measure], sizes.label(measure))
         figure_legend(figure)
     return figure
 
 
-def draw_power(axes: Axes, rows: Sequence[TopicSetSize]) -> None:
+def draw_power(axes: Axes, rows: Sequence[TopicSetSize], title: str) -> None:
     """The power of the t-test (solid) and of ANOVA (dashed) for the differences of one measure."""
     most = max([20, *(size for row in rows for size in (row.ttest, row.anova) if size)])
     topics = np.unique(np.geomspace(2, 2 * most, 200).round())
@@ -343,5 +343,5 @@ def draw_power(axes: Axes, rows: Sequence[TopicSetSize]) -> None:
         axes.plot(topics, ttest, color=colour, label=f"t-test, D = {row.difference:g}")
         axes.plot(topics, anova, "--", color=colour, label=f"ANOVA, D = {row.difference:g}")
     axes.axhline(rows[0].power, color=INK, linestyle=":", linewidth=1, label=f"power {rows[0].power:g}")
-    axes.set(xscale="log", ylim=(0, 1.02), title=rows[0].measure, xlabel="topics", ylabel="power")
+    axes.set(xscale="log", ylim=(0, 1.02), title=title, xlabel="topics", ylabel="power")
     axes.xaxis.set_major_formatter("{x:g}")  # powers of ten would be mathtext

@@ -86,7 +86,7 @@ class Plots:
         if not rows:
             raise UsageError(f"the power of {name} is undefined: {'; '.join(sizes.remarks)}")
         with _drawing(ax) as axes:
-            figures.draw_power(axes, rows)
+            figures.draw_power(axes, rows, sizes.label(name))
             axes.legend(frameon=False)
         return axes
 

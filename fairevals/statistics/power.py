@@ -10,8 +10,8 @@ from __future__ import annotations
 import bisect
 import math
 import textwrap
-from collections.abc import Callable, Iterable
-from dataclasses import astuple, dataclass, fields
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import astuple, dataclass, field, fields
 from html import escape as escape_html
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -147,6 +147,12 @@ class TopicSetSizes:
 
     rows: tuple[TopicSetSize, ...]
     remarks: tuple[str, ...]
+    labels: Mapping[str, str] = field(default_factory=dict)
+    """What tables and figures display for a measure, by its name."""
+
+    def label(self, measure: str) -> str:
+        """The label of a measure, or else its name."""
+        return self.labels.get(measure, measure)
 
     def frame(self) -> pd.DataFrame:
         """One row for each measure and difference: the fields of `TopicSetSize`."""
@@ -182,14 +188,14 @@ class TopicSetSizes:
     def _sizes(self) -> Table:
         rows: list[tuple[Cell, ...]] = []
         for place, row in enumerate(self.rows):
-            name = "" if place and self.rows[place - 1].measure == row.measure else row.measure
+            name = "" if place and self.rows[place - 1].measure == row.measure else self.label(row.measure)
             rows.append((name, f"{row.difference:g}", row.ttest, row.anova, row.interval))
         return Table(("measure", "D", "t-test", "ANOVA", "interval"), tuple(rows))
 
     def _variances(self) -> Table:
         firsts = {row.measure: row for row in reversed(self.rows)}
         rows = [
-            (name, row.topics, row.residual_variance, row.within_variance)
+            (self.label(name), row.topics, row.residual_variance, row.within_variance)
             for name, row in reversed(firsts.items())
         ]
         return Table(("measure", "topics", "residual", "within"), tuple(rows))
@@ -225,31 +231,32 @@ def topic_set_sizes(
     _check(differences, power, alpha, systems, len(scores.runs))
     rows, remarks = [], []
     for m, measure in enumerate(scores.measures):
+        label = scores.label(measure)
         common = common_topics(scores, m, range(len(scores.runs)))
         topics, lost = int(common.sum()), int((~common).sum())
         if topics < 2:
             few = pluralize(topics, "topic") if topics else "no topic"
-            remarks.append(f"{measure}: left out; all runs have a value on {few}, and at least 2 are needed")
+            remarks.append(f"{label}: left out; all runs have a value on {few}, and at least 2 are needed")
             continue
         if lost:
             remarks.append(
-                f"{measure}: variances over {topics} topics; on {lost} others some run has no value"
+                f"{label}: variances over {topics} topics; on {lost} others some run has no value"
             )
         found = variances(costs_of(measure.direction, scores.values[:, m, common]))
         if not found.residual:
-            remarks.append(f"{measure}: undefined, runs differ equally on all topics (residual variance 0)")
+            remarks.append(f"{label}: undefined, runs differ equally on all topics (residual variance 0)")
         for d in differences:
             sizes = _sizes(d, found, power, alpha, systems)
             rows.append(
                 TopicSetSize(str(measure), d, *sizes, power, alpha, systems, len(scores.runs), topics, *found)
             )
             if found.residual and None in sizes:
-                remarks.append(f"{measure}: a difference of {d:g} needs more than {MAX_TOPICS:,} topics")
+                remarks.append(f"{label}: a difference of {d:g} needs more than {MAX_TOPICS:,} topics")
     if not rows:
         raise UsageError(
             "no measure has a value on two topics for all runs: there is no variance to estimate"
         )
-    return TopicSetSizes(tuple(rows), tuple(remarks))
+    return TopicSetSizes(tuple(rows), tuple(remarks), scores.labels)
 
 
 def _sizes(
