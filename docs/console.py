@@ -4,7 +4,8 @@
     python docs/console.py --update README.md docs/*.md   update them
 
 A block that begins with ```console has `$ command` lines, each followed by its output, standard error included. All
-blocks of a page run one after the other in one folder, beside copies of `runs/` and `qrels/`.
+blocks of a page run one after the other in one folder, beside copies of `runs/` and `qrels/`, or in a copy of the folder of
+`examples/` that has the page's name.
 """
 
 from __future__ import annotations
@@ -55,12 +56,15 @@ def run(command: str, folder: Path) -> str:
     return done.stdout
 
 
-def rerun(text: str) -> str:
+def rerun(text: str, page: str) -> str:
     """The page with the output that its commands print now."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         for part in ("runs", "qrels"):
             shutil.copytree(TOP / part, folder / part)
+        if (TOP / "examples" / page).is_dir():
+            folder = folder / page
+            shutil.copytree(TOP / "examples" / page, folder)
 
         def fresh(match: re.Match[str]) -> str:
             shown = [f"$ {command}\n{run(command, folder)}" for command in commands(match[1])]
@@ -82,7 +86,7 @@ def main(arguments: list[str]) -> int:
             continue
         path = Path(name)
         old = path.read_text(encoding="utf-8")
-        new = rerun(old)
+        new = rerun(old, path.stem)
         if new != old:
             wrong += 1
             print(f"{'updated' if update else 'differs'}: {path}")

@@ -292,7 +292,7 @@ def made() -> str:
             check.rstrip("\n") + "\n",
         ],
     ]
-    page: str = console().rerun("".join(text for part in parts for text in part))
+    page: str = console().rerun("".join(text for part in parts for text in part), "measures")
     return page
 
 

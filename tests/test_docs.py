@@ -33,7 +33,7 @@ def _console():
 @pytest.mark.parametrize("page", PAGES)
 def test_every_command_prints_what_the_page_shows(page):
     old = (TOP / page).read_text(encoding="utf-8")
-    new = _console().rerun(old)
+    new = _console().rerun(old, Path(page).stem)
     assert NUMBER.sub("#", new) == NUMBER.sub("#", old)
     for now, then in zip(NUMBER.findall(new), NUMBER.findall(old), strict=True):
         assert math.isclose(float(now), float(then), rel_tol=1e-6, abs_tol=TOLERANCE.get(page, 1e-9)), (

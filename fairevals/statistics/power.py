@@ -239,9 +239,7 @@ def topic_set_sizes(
             remarks.append(f"{label}: left out; all runs have a value on {few}, and at least 2 are needed")
             continue
         if lost:
-            remarks.append(
-                f"{label}: variances over {topics} topics; on {lost} others some run has no value"
-            )
+            remarks.append(f"{label}: variances over {topics} topics; on {lost} others some run has no value")
         found = variances(costs_of(measure.direction, scores.values[:, m, common]))
         if not found.residual:
             remarks.append(f"{label}: undefined, runs differ equally on all topics (residual variance 0)")
