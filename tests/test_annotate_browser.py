@@ -231,7 +231,7 @@ def test_mistakes_are_shown_where_they_are_and_earlier_names_are_offered(server,
     page.keyboard.type("many")
     assert page.locator(".bin").first.inner_text() == "not a number"
     page.keyboard.press("Control+Enter")
-    page.get_by_text("expected a number").wait_for()
+    page.get_by_text("a number, or NA if").wait_for()
     assert page.evaluate("document.activeElement.id") == "e0f0"
     page.keyboard.press("Control+a")
     page.keyboard.type("n")  # short for NA
