@@ -4,6 +4,9 @@
 
 The size is that of FairWeb: 28 runs × 45 topics × 100 documents × 2 attributes, with ERR, iRBU, GF under three
 divergences for each attribute, and GFR with both utilities.
+
+Then AWRF of an intersection of three attributes (8 × 4 × 5 = 160 groups) beside that of one of them (8 groups), with
+50 runs × 50 topics × 1,000 documents.
 """
 
 from __future__ import annotations
@@ -15,6 +18,7 @@ import pandas as pd
 
 from fairevals.collection.groups import Attribute
 from fairevals.collection.inputs import load_run
+from fairevals.collection.intersections import Intersection
 from fairevals.evaluation import Collection, Plan, load_collection, score
 from fairevals.io.task import Task
 
@@ -83,6 +87,37 @@ def seconds(runs: int, topics: int, depth: int, groups: int, cutoff: int) -> flo
     return best
 
 
+def intersection_seconds(runs: int, topics: int, depth: int, counts: tuple[int, ...]) -> tuple[float, float]:
+    """Wall times of AWRF for the first attribute and for the intersection of all, the best of three, by turns."""
+    rng = np.random.default_rng(3)
+    docs = [f"page-{d}" for d in range(2 * depth)]
+    names = [f"T{t:04}" for t in range(topics)]
+    groups: dict[str, Attribute | Intersection] = {}
+    for number, count in enumerate(counts):
+        labels = [f"g{i}" for i in range(count)]
+        table = pd.DataFrame({"doc": docs, "group": rng.choice(labels, len(docs))})
+        groups[f"A{number}"] = Attribute.of(f"A{number}", table, labels)
+    groups["ALL"] = Intersection.of("ALL", list(groups))
+    judged = [(name, docs[d], 1) for name in names for d in rng.permutation(len(docs))[:100]]
+    loaded = []
+    for run in range(runs):
+        ranked = [docs[d] for _ in names for d in rng.permutation(len(docs))[:depth]]
+        frame = pd.DataFrame({"topic": np.repeat(names, depth), "doc": ranked})
+        frame["score"] = np.tile(-np.arange(depth, dtype=float), topics)
+        frame.attrs["tag"] = f"run{run}"
+        loaded.append(load_run(frame))
+    collection = load_collection(Task(), pd.DataFrame(judged, columns=["topic", "doc", "grade"]), groups)
+    best = {"A0": float("inf"), "ALL": float("inf")}
+    for _ in range(3):
+        for name in best:
+            plan = Plan.of(collection, [f"AWRF(attr='{name}')"])
+            ready = collection.with_attributes(plan.requirements.attributes)
+            start = time.perf_counter()
+            score(loaded, ready, plan)
+            best[name] = min(best[name], time.perf_counter() - start)
+    return best["A0"], best["ALL"]
+
+
 if __name__ == "__main__":
     base = (28, 45, 100, 4, 100)
     first = seconds(*base)
@@ -101,3 +136,6 @@ if __name__ == "__main__":
         taken = seconds(*changed)
         line = f"{changed[0]:>4} × {changed[1]:>4} × {changed[2]:>4} × {changed[3]:>2}, {changed[4]:>4}"
         print(line + " " * 17 + f"{taken:7.3f}   {taken / first:6.2f}", flush=True)
+    one, crossed = intersection_seconds(50, 50, 1000, (8, 4, 5))
+    times = f"8 groups {one:.2f} s, 8 × 4 × 5 groups {crossed:.2f} s"
+    print(f"AWRF of 50 runs × 50 topics × 1,000 documents: {times}, ratio {crossed / one:.2f}")

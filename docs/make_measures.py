@@ -84,6 +84,12 @@ The columns show which values are better, what the measure needs from the task, 
 read as one **ranking** and as a Plackett-Luce **policy** (`--policy pl`). A value without ± is exact. A measure that
 needs an attribute is undefined on topics to which that attribute does not apply.
 
+Most measures have a value on each topic, and the value of a run is their mean. Measures *across topics* (`Gini`,
+`Coverage`, `MMF`, `L2`, `JME`, and `IAA` with `amortised=True`) first sum the exposures that a document, the same by
+its id, gets on all topics, and have one value for a run. `compare` and the report give them intervals and tests by a
+bootstrap over topics. Fewer topics give exposure fewer chances to even out, so compare such values over the same topics
+only.
+
 """
 
 
@@ -198,6 +204,8 @@ def section(name: str, values: tuple[str, str]) -> Iterator[str]:
     how = "" if "±" in values[1] else ", exactly"
     yield f"- In the example, `{example(name)}` is {values[0]} for the ranking and {values[1]} for the policy{how}.\n"
     yield f"- {undefined(cls)}\n"
+    if example(name).across_topics:
+        yield "- One value for all topics of a run together, none by topic.\n"
     yield f"- A judged topic that the run leaves out: {missing(cls)}.\n"
     yield f"- Source: {cls.source}.\n\n"
 

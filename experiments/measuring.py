@@ -15,7 +15,8 @@ from fairevals.collection import Exposed
 from fairevals.evaluation import Plan, load_collection, score
 from fairevals.measures import parse_measure
 from fairevals.measures.base import ExposureMeasure, LinearMeasure
-from fairevals.measures.disparity import TIE, group_means
+from fairevals.measures.disparity import TIE
+from fairevals.measures.group_sums import group_means
 from fairevals.policy.plackett_luce import PlackettLuce
 from fairevals.training import Dataset, Settings, Standardiser, TrainedPolicy, make_model
 from fairevals.training.data import groups_needed
@@ -66,7 +67,7 @@ def exposures(policy: TrainedPolicy, data: Dataset) -> Floats:
     shape = len(data), int(data.lengths[0])
     if policy.is_mixture:
         attention = parse_attention("log2").weights(shape[1])
-        return np.stack([P @ attention for P in policy.programmes(data)])
+        return np.stack([mixture.exposure(attention) for mixture in policy.mixtures(data)])
     return PlackettLuce(policy.predict(data).reshape(shape)).exposure("log2").value
 
 

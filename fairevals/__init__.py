@@ -19,17 +19,20 @@ __version__ = "0.2.0.dev0"
 
 if TYPE_CHECKING:
     from fairevals.collection.groups import Attribute
+    from fairevals.collection.intersections import Intersection
     from fairevals.collection.qrels import Qrels, read_qrels
     from fairevals.collection.run import Run, read_run
     from fairevals.ecosystem.context import task
     from fairevals.errors import FairevalsError, FairevalsWarning, InputError, UsageError
     from fairevals.io.task import Task, read_task
     from fairevals.measures import (
+        across_topics,
         awrf,
         disparity,
         err,
         expected_exposure,
         gf,
+        joint_exposure,
         ndcg,
         pairwise,
         parse_measure,
@@ -76,6 +79,11 @@ if TYPE_CHECKING:
     RUR = ratios.RUR
     IAA = shares.IAA
     Unjudged = shares.Unjudged
+    Gini = across_topics.Gini
+    Coverage = across_topics.Coverage
+    MMF = across_topics.MMF
+    L2 = across_topics.L2
+    JME = joint_exposure.JME
     rND = prefix.RND
     rKL = prefix.RKL
     rRD = prefix.RRD
@@ -88,6 +96,7 @@ if TYPE_CHECKING:
 # Names are imported when first used, so that `fairevals --help` need not load numpy.
 _NAMES = {
     "collection.groups": ("Attribute",),
+    "collection.intersections": ("Intersection",),
     "collection.qrels": ("Qrels", "read_qrels"),
     "collection.run": ("Run", "read_run"),
     "ecosystem.context": ("task",),
@@ -112,6 +121,7 @@ __all__ = [
     "FairevalsError",
     "FairevalsWarning",
     "InputError",
+    "Intersection",
     "ListNet",
     "PGRank",
     "PlackettLuce",

@@ -7,14 +7,29 @@ import signal
 import sys
 
 
+def _ignore_signals() -> None:
+    """From here to the end of the process everything is done: a signal would only change the exit code.
+
+    Python also ends by SIGINT, whatever the exit code, if an interruption has ever left an `exec` of text, as in
+    `dataclass`, until another `exec` succeeds.
+    """
+    exec("")  # noqa: S102
+    for name in ("SIGINT", "SIGTERM", "SIGHUP", "SIGALRM"):
+        if hasattr(signal, name):  # Windows lacks the last two
+            signal.signal(getattr(signal, name), signal.SIG_IGN)
+
+
 def main() -> int:
-    """Run the program; an interruption while it is loaded ends it like a later one."""
+    """Run the program; an interruption while it is loaded, or while it ends, does what one in between does."""
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         from fairevals.cli.main import main as run
 
-        return run()
+        code = run()
+        _ignore_signals()
+        return code
     except KeyboardInterrupt:
+        _ignore_signals()
         with contextlib.suppress(OSError, AttributeError):  # standard error may be closed
             sys.stderr.write("fairevals: interrupted\n")
         return 130

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from itertools import islice
 
@@ -105,6 +105,12 @@ def unknown(what: str, name: object, known: Iterable[str]) -> UsageError:
     expected = f"expected one of {listed}" if listed else "there are none"
     found = repr(escape(name)) if isinstance(name, str) else escape(repr(name))
     return UsageError(f"unknown {what} {found}; {expected}")
+
+
+def check_known(what: str, name: object, known: Collection[str]) -> None:
+    """Raise the error of `unknown`, unless the name is a text and one of the known ones."""
+    if not isinstance(name, str) or name not in known:
+        raise unknown(what, name, known)
 
 
 class FairevalsWarning(UserWarning):

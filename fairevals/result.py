@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-import math
 import os
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import asdict, dataclass, field, fields, replace
+from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
 from fairevals.collection.collection import Collection, load_collection
-from fairevals.collection.inputs import Named, is_frame, list_runs
+from fairevals.collection.inputs import Named, list_runs
 from fairevals.collection.topics import topic_groups
-from fairevals.errors import RemarkWarning, UsageError, escape, unknown
+from fairevals.errors import RemarkWarning, UsageError, check_known, escape
+from fairevals.evaluation.anonymous import anonymised, write_key
 from fairevals.evaluation.exposures import (
     DocumentRow,
     ExposureQuery,
@@ -24,21 +25,34 @@ from fairevals.evaluation.exposures import (
     document_exposures,
     group_exposures,
 )
-from fairevals.evaluation.leaderboard import json_table, leaderboard, long_table, topic_table
+from fairevals.evaluation.leaderboard import (
+    gap_and_worst,
+    group_table,
+    json_table,
+    leaderboard,
+    long_group_table,
+    long_table,
+    topic_table,
+)
 from fairevals.evaluation.pieces import score
-from fairevals.evaluation.plan import Plan
+from fairevals.evaluation.plan import Plan, with_components
 from fairevals.evaluation.scores import Scores
-from fairevals.io.out import Table, render
+from fairevals.io.folders import check_folder, safe_name, write_files
+from fairevals.io.out import DECIMALS, PEOPLE, STYLES, Table, check_places, render_with_notes
 from fairevals.io.specs import PolicySpec
+from fairevals.io.streams import checked_path
 from fairevals.io.task import Task
-from fairevals.measures import Measure
+from fairevals.measures import Measure, parse_measure
+from fairevals.policy.sampling import Seed, whole_seed
 
 if TYPE_CHECKING:
     import pandas as pd
 
     from fairevals.attention import AttentionLike
     from fairevals.report.plots import Plots
+    from fairevals.statistics.by_group import GroupedComparisons
     from fairevals.statistics.compare import Comparisons
+    from fairevals.statistics.tukey import RunGroups
 
 
 @dataclass(frozen=True, eq=False)
@@ -131,16 +145,58 @@ class Result:
         return self.scores.frame(per_topic)
 
     def pivot(self, per_topic: bool = False) -> pd.DataFrame:
-        """A wide table: one row for each run (and topic), one column for each measure."""
+        """A wide table: one row for each run (and topic), one column for each measure (that has values by topic)."""
         import pandas as pd
 
         columns = [str(measure) for measure in self.measures]
         if per_topic:
             index: pd.Index = pd.MultiIndex.from_product([self.runs, self.topics], names=["run", "topic"])
             values = self.scores.values.transpose(0, 2, 1).reshape(-1, len(columns))
-            return pd.DataFrame(values, index, columns)
+            across = [str(measure) for measure in self.measures if measure.across_topics]
+            return pd.DataFrame(values, index, columns).drop(columns=across)
         means = [[self.scores.mean(r, m).value for m in range(len(columns))] for r in range(len(self))]
         return pd.DataFrame(means, pd.Index(self.runs, name="run"), columns)
+
+    def matrix(self, measure: Any = None) -> pd.DataFrame:
+        """The values of one measure (default: the first): one row for each topic, one column for each run."""
+        import pandas as pd
+
+        from fairevals.statistics.pairing import measure_position
+
+        m = 0 if measure is None else measure_position(self.scores, measure, self.collection.task.cutoff)
+        index = pd.Index(self.topics, name="topic")
+        return pd.DataFrame(self.scores.values[:, m].T, index, pd.Index(self.runs, name="run"))
+
+    def to_tsm(
+        self, folder: str | os.PathLike[str], *, places: int | None = None, force: bool = False
+    ) -> Path:
+        """Write the topic-by-run matrices as NTCIR's tools, such as Discpower, read them, into a new folder.
+
+        For each measure there is MEASURE.tsm, with one line for each topic and one number for each run, separated by
+        spaces, and MEASURE.topics.txt with the topics of its lines; runs.txt has the runs of the columns. Those tools
+        take numbers only: a topic on which some run has no value is left out.
+        """
+        folder = check_folder(folder, force=force)
+        files = {"runs.txt": "".join(f"{escape(run, 10_000)}\n" for run in self.runs)}
+        for measure in self.measures:
+            name = safe_name(self.scores.label(measure))
+            files[f"{name}.tsm"] = self.tsm(measure, places=places)
+            topics = self.matrix(measure).dropna().index
+            files[f"{name}.topics.txt"] = "".join(f"{escape(topic, 10_000)}\n" for topic in topics)
+        write_files(folder, {name: text.encode() for name, text in files.items()})
+        return folder
+
+    def tsm(self, measure: Any = None, *, places: int | None = None) -> str:
+        """The text of one file of `to_tsm`."""
+        matrix = self.matrix(measure).dropna()
+        if matrix.empty:
+            what = self.scores.label(self.measures[0] if measure is None else measure)
+            raise UsageError(f"{what}: there is no topic on which every run has a value")
+        decimals = None if places is None else f"%.{places}f"
+        text: str = matrix.to_csv(
+            sep=" ", header=False, index=False, float_format=decimals, lineterminator="\n"
+        )
+        return text
 
     def by(self, groups: Any) -> pd.DataFrame:
         """Means over groups of topics: one row for each run and measure, one column for each group.
@@ -157,43 +213,92 @@ class Result:
         """
         import pandas as pd
 
-        positions = topic_groups(self.collection.task, groups, self.topics)
-        parts = {group: self.scores.on_topics(at) for group, at in positions.items()}
+        parts = self._parts(groups)
         rows = []
         for r, run in enumerate(self.runs):
             for m, measure in enumerate(self.measures):
-                values = [part.mean(r, m).value for part in parts.values()]
-                known = [value for value in values if value == value]
-                gap = max(known) - min(known) if len(known) > 1 else math.nan
-                costs = {group: part.cost(r, m) for group, part in parts.items()}
-                defined = [group for group, cost in costs.items() if cost == cost]
-                worst = max(defined, key=costs.__getitem__) if gap > 0 else None
-                rows.append((run, str(measure), *values, gap, worst))
+                means = [part.mean(r, m).value for part in parts.values()]
+                rows.append((run, str(measure), *means, *gap_and_worst(parts, r, m)))
         columns = ["run", "measure", *parts, "gap", "worst"]
         return pd.DataFrame(rows, columns=columns).set_index(["run", "measure"])
 
-    def table(self, style: str = "table", *, per_topic: bool = False, places: int | None = None) -> Table:
-        """The table that a format shows: leaderboard or topics for people, long rows for programs."""
-        if style in ("table", "latex", "html"):
-            make = topic_table if per_topic else leaderboard
-            return make(self.scores, 4 if places is None else places)
-        return (json_table if style == "json" else long_table)(self.scores, per_topic)
+    def _parts(self, groups: Any) -> dict[str, Scores]:
+        """The scores on the topics of each topic group."""
+        positions = topic_groups(self.collection.task, groups, self.topics)
+        return {group: self.scores.on_topics(at) for group, at in positions.items()}
+
+    def table(
+        self,
+        style: str = "table",
+        *,
+        per_topic: bool = False,
+        by: Any = None,
+        ci: bool = False,
+        places: int | None = None,
+    ) -> Table:
+        """The table that a format shows: leaderboard, topic groups or topics for people, long rows for programs.
+
+        `by` are topic groups as in `by`: for people one column for each group, else rows with a column `group`, which
+        is empty in the rows for all topics. With `ci`, 95 % intervals over topics are beside the means, and in the
+        leaderboard the letters of the report.
+        """
+        from fairevals.statistics.inference import mean_intervals
+
+        check_known("format", style, STYLES)
+        check_places(places)
+        scores, digits = self.scores, DECIMALS if places is None else places
+        if by is not None and per_topic:
+            raise UsageError("values can be printed by topic or by topic group, not both")
+        if style not in PEOPLE:
+
+            def long(part: Scores) -> Table:
+                make = json_table if style == "json" else long_table
+                return make(part, per_topic, mean_intervals(part) if ci else None)
+
+            return long(scores) if by is None else long_group_table(scores, self._parts(by), long)
+        if by is not None:
+            parts = self._parts(by)
+            bounds = {group: mean_intervals(part) for group, part in parts.items()} if ci else None
+            return group_table(scores, parts, digits, bounds)
+        intervals = mean_intervals(scores) if ci else None
+        if per_topic:
+            return topic_table(scores, digits, intervals)
+        return leaderboard(scores, digits, intervals, [one.letters for one in self._letters] if ci else ())
+
+    @cached_property
+    def _letters(self) -> list[RunGroups]:
+        """The letters of every measure, as on a page of these runs without a named baseline."""
+        from fairevals.report.board import letters
+
+        return letters(self.scores, seed=self.plan.policy.seed)
 
     def render(
         self,
         style: str = "table",
         *,
         per_topic: bool = False,
+        by: Any = None,
+        ci: bool = False,
         places: int | None = None,
         spreadsheet: bool = False,
     ) -> str:
-        """The result as text: "table", "csv", "tsv", "json", "latex" or "html"; see `render` of `fairevals.io.out`."""
-        table = self.table(style, per_topic=per_topic, places=places)
-        return render(table, style, places, spreadsheet=spreadsheet)
+        """The result as text: "table", "csv", "tsv", "json", "latex" or "html"; see `table`.
 
-    def to_latex(self, *, per_topic: bool = False, places: int = 4) -> str:
+        `spreadsheet` is as in `render` of `fairevals.io.out`.
+        """
+        table = self.table(style, per_topic=per_topic, by=by, ci=ci, places=places)
+        notes: list[str] = []
+        if ci and style in PEOPLE:
+            from fairevals.report.board import interval_notes
+
+            notes = interval_notes(self._letters if by is None and not per_topic else ())
+        return render_with_notes(table, style, places, notes, spreadsheet=spreadsheet)
+
+    def to_latex(
+        self, *, per_topic: bool = False, by: Any = None, ci: bool = False, places: int = DECIMALS
+    ) -> str:
         """The leaderboard for a paper, with the rules of booktabs and the best values in bold."""
-        return self.render("latex", per_topic=per_topic, places=places)
+        return self.render("latex", per_topic=per_topic, by=by, ci=ci, places=places)
 
     def __str__(self) -> str:
         return self.render().rstrip("\n")
@@ -206,29 +311,68 @@ class Result:
     # Statistics, figures, report -----------------------------------------------------------------------------
 
     def compare(
-        self, baseline: Any = 0, *, test: str = "ttest", correct: str | None = None, alpha: float = 0.05
-    ) -> Comparisons:
+        self,
+        baseline: Any = 0,
+        *,
+        all_pairs: bool = False,
+        by: Any = None,
+        test: str = "ttest",
+        correct: str | None = None,
+        alpha: float = 0.05,
+    ) -> Comparisons | GroupedComparisons:
         """Every other run against the baseline (a name, a position or the file of a run): see `fairevals.compare`."""
+        from fairevals.statistics.all_pairs import all_pairs as compare_pairs
+        from fairevals.statistics.by_group import GroupedComparisons
         from fairevals.statistics.compare import compare
 
         if len(self) < 2:
             raise UsageError("nothing to compare: evaluate at least one run besides the baseline")
-        seed = self.plan.policy.seed
-        return compare(
-            self.scores, self._place(baseline), test=test, correction=correct, alpha=alpha, seed=seed
+        if all_pairs and (baseline != 0 or test not in ("ttest", "tukey") or correct not in (None, "none")):
+            raise UsageError("all pairs are compared by Tukey HSD, without a baseline and another correction")
+        options: Any = {"alpha": alpha, "seed": self.plan.policy.seed}
+        if not all_pairs:
+            options |= {"test": test, "correction": correct}
+            options["baseline"] = self._place(baseline)
+        compared = compare_pairs if all_pairs else compare
+        if by is None:
+            return compared(self.scores, **options)
+        return GroupedComparisons(
+            {group: compared(part, **options) for group, part in self._parts(by).items()}
         )
 
     def correlate(self) -> pd.DataFrame:
         """How similarly every two measures rank the runs: see `fairevals.correlate`."""
         from fairevals.statistics.correlation import rank_correlations
 
-        if len(self) < 2 or len(self.measures) < 2:
-            raise UsageError("nothing to correlate: evaluate at least two runs by at least two measures")
+        if len(self) < 2 or sum(not measure.across_topics for measure in self.measures) < 2:
+            raise UsageError(
+                "nothing to correlate: evaluate at least two runs by at least two measures with values by topic"
+            )
         return rank_correlations(self.scores, seed=self.plan.policy.seed).frame()
+
+    def power(
+        self,
+        difference: float | Iterable[float] | None = None,
+        *,
+        power: float = 0.8,
+        alpha: float = 0.05,
+        systems: int | None = None,
+    ) -> pd.DataFrame:
+        """How many topics are needed to see a difference, by each measure: one row for each measure and difference.
+
+        The columns `ttest`, `anova` and `interval` are numbers of topics, <NA> where undefined; see
+        `fairevals.statistics.power.topic_set_sizes`. Remarks are warnings.
+        """
+        from fairevals.statistics.power import topic_set_sizes
+
+        sizes = topic_set_sizes(self.scores, difference, power=power, alpha=alpha, systems=systems)
+        for remark in sizes.remarks:
+            warnings.warn(RemarkWarning(remark), stacklevel=2)
+        return sizes.frame()
 
     @property
     def plot(self) -> Plots:
-        """Figures: `tradeoff`, `groups`, `topics` and `exposure`, each a matplotlib Axes."""
+        """Figures: `tradeoff`, `groups`, `topics`, `power` and `exposure`, each a matplotlib Axes."""
         from fairevals.report.plots import Plots
 
         return Plots(self.scores, self.collection, self.plan, self.sources, self._place)
@@ -241,6 +385,7 @@ class Result:
         references: Iterable[Any] = (),
         test: str = "ttest",
         correct: str | None = None,
+        by: Any = None,
         trained: Iterable[str | os.PathLike[str]] = (),
         force: bool = False,
     ) -> Path:
@@ -248,24 +393,48 @@ class Result:
         from fairevals.report.gather import gather
         from fairevals.report.write import REPORT, write_report
 
-        if not isinstance(folder, (str, os.PathLike)):
-            raise UsageError(f"cannot take {escape(repr(folder))} as a folder; expected its path")
-        references = [references] if isinstance(references, (str, int)) else references
-        trained = [trained] if isinstance(trained, (str, os.PathLike)) else trained
-        REPORT.check(Path(folder), force=force)  # before the work
+        REPORT.check(Path(checked_path(folder)), force=force)  # before the work
         gathered = gather(
             self.sources,
             self.collection,
             self.plan,
             baseline=None if baseline is None else self._place(baseline),
-            references=[self._place(run) for run in references],
+            references=[self._place(run) for run in _several("references", references)],
             test=test,
             correction=correct,
-            trained=[Path(one) for one in trained],
+            by=by,
+            trained=[Path(checked_path(one)) for one in _several("trained", trained)],
             given=self.given,
             qrels=self.qrels,
         )
         return write_report(gathered, Path(folder), force=force)[0]
+
+    def export(
+        self, platform: str, folder: str | os.PathLike[str], *, image: str | None = None, force: bool = False
+    ) -> list[Path]:
+        """Write what a platform needs into a folder, as `fairevals export` does, and return the paths of the files.
+
+        `platform` is "codabench", "tira" or "participants"; `image` is the Docker image for Codabench.
+        """
+        from fairevals.export.write import export
+
+        if not isinstance(folder, (str, os.PathLike)):
+            raise UsageError(f"cannot take {escape(repr(folder))} as a folder; expected its path")
+        files, remarks = export(
+            platform,
+            Path(folder),
+            self.scores,
+            self.collection,
+            self.plan,
+            [run.run if isinstance(run, Named) else run for run in self.sources],
+            qrels=self.qrels,
+            given=self.given,
+            image=image,
+            force=force,
+        )
+        for remark in remarks:
+            warnings.warn(RemarkWarning(remark), stacklevel=2)
+        return files
 
 
 def scored(
@@ -276,16 +445,28 @@ def scored(
     jobs: int = 1,
     executor: Executor | None = None,
     progress: Callable[[int, int], None] | None = None,
+    anonymous: str | os.PathLike[str] | None = None,
 ) -> Result:
-    """Score runs as planned."""
+    """Score runs as planned; `anonymous` is the file for the key of anonymous names."""
+    if anonymous is not None:
+        runs = anonymised(runs, plan.policy.seed)
     scores = score(runs, collection, plan, jobs=jobs, executor=executor, progress=progress)
+    if anonymous is not None:
+        write_key(anonymous, scores, runs, collection.task)
     return Result(scores, collection, plan, tuple(runs))
 
 
-def policy_of(collection: Collection, policy: str | PolicySpec | None, **given: Any) -> PolicySpec:
+def policy_of(
+    collection: Collection,
+    policy: str | PolicySpec | None,
+    samples: int | None,
+    seed: Seed | Literal["task"],
+    temperature: float | None,
+) -> PolicySpec:
     """The policy that was given, or the task's, with the settings that were given."""
     spec = policy if isinstance(policy, PolicySpec) else collection.task.policy.updated(kind=policy)
-    return spec.updated(**given)
+    number = None if isinstance(seed, str) and seed == "task" else whole_seed(seed)
+    return spec.updated(samples=samples, seed=number, temperature=temperature)
 
 
 def evaluate(
@@ -297,18 +478,25 @@ def evaluate(
     groups: Mapping[str, Any] | None = None,
     policy: str | PolicySpec | None = None,
     samples: int | None = None,
-    seed: int | None = None,
+    seed: Seed | Literal["task"] = "task",
     temperature: float | None = None,
+    components: bool = False,
+    anonymous: str | os.PathLike[str] | None = None,
     jobs: int = 1,
 ) -> Result:
     """Score runs.
 
     `runs` is a path, a DataFrame (topic, doc, score[, sample]), a dict of dicts {topic: {doc: score}}, a `Run`,
     a list of those, or a dict {name: run}. `qrels` is a path, a DataFrame (topic, doc, grade) or a dict of dicts.
-    Both may be objects of ranx or ir_datasets. `measures` is a measure, such as `nDCG@10` or "nDCG@10", or a list of
-    them. `groups` is {attribute: …}, see `fairevals.Attribute`. A `task` gives defaults for all but the runs.
-    `policy` is "ranking", "pl" (scores divided by `temperature` are log-weights of Plackett-Luce; values that are not
-    exact are means over `samples` rankings drawn with the `seed`) or "samples". `jobs` is the number of processes.
+    Both may be objects of ranx or ir_datasets. `measures` is a measure, such as `nDCG@10` or "nDCG@10", a list of
+    them, or a dict {label: measure} whose labels are displayed in tables and figures. `groups` is {attribute: …}, see
+    `fairevals.Attribute`. A `task` gives defaults for all but the runs. `policy` is "ranking", "pl" (scores divided by
+    `temperature` are log-weights of Plackett-Luce; values that are not exact are means over `samples` rankings) or
+    "samples". `seed` is a whole number, a numpy Generator, or None for fresh random numbers; by default it is the
+    task's, or 0; `result.plan.policy.seed` is the number used. With `components` the parts of composed measures
+    (GFR, M1) and the share of attention on unjudged documents are scored, too. With `anonymous` the runs are called
+    "Run 01" and so on, in an order that the seed decides, and which is which is written to that file (csv). `jobs` is
+    the number of processes.
 
     Values are means over the topics on which a measure is defined. An undefined value is NaN, and counted. Where
     rankings are sampled (`policy="pl"`), a standard error goes with each value. Remarks, such as missing topics or
@@ -323,13 +511,17 @@ def evaluate(
     if not isinstance(jobs, (int, np.integer)) or isinstance(jobs, bool) or jobs < 1:
         raise UsageError(f"jobs is {escape(repr(jobs))}; expected a whole number of at least 1")
     collection = load_collection(task, qrels, groups)
-    spec = policy_of(collection, policy, samples=samples, seed=seed, temperature=temperature)
-    listed = list_runs(runs)
-    for run in listed:
-        if isinstance(run, Named) and is_frame(run.run) and run.run.empty:
-            raise UsageError(f"the run {escape(run.name)!r} has no documents")
-    result = scored(listed, collection, Plan.of(collection, measures, spec), jobs=jobs)
-    result = replace(result, qrels=qrels, given=measures is not None)
+    given = measures is not None
+    if isinstance(measures, Mapping):
+        labelled = [{"measure": parse_measure(one), "label": label} for label, one in measures.items()]
+        given_task: Any = collection.task  # a Task takes more than it stores
+        collection = replace(collection, task=replace(given_task, measures=labelled, labels={}))
+        measures = None  # they are the task's now
+    plan = Plan.of(collection, measures, policy_of(collection, policy, samples, seed, temperature))
+    if components:
+        plan = with_components(plan, collection, unjudged=True)
+    result = scored(list_runs(runs), collection, plan, jobs=jobs, anonymous=anonymous)
+    result = replace(result, qrels=qrels, given=given)
     for remark in result.remarks:
         warnings.warn(RemarkWarning(remark), stacklevel=2)
     return result
@@ -339,15 +531,19 @@ def compare(
     result: Result,
     baseline: Any = 0,
     *,
+    all_pairs: bool = False,
+    by: Any = None,
     test: str = "ttest",
     correct: str | None = None,
     alpha: float = 0.05,
-) -> Comparisons:
-    """Compare every run of a result with a baseline, on every measure.
+) -> Comparisons | GroupedComparisons:
+    """Compare every run of a result with a baseline (default: the first), on every measure.
 
     `test` is "ttest" (paired), "wilcoxon", "tukey" (randomised Tukey HSD over all runs) or "bootstrap"; `correct` is
-    "holm" (the default), "bh" or "none", over the runs of a measure. `.frame()` of what is returned has differences,
-    intervals, p-values and effect sizes.
+    "holm" (the default), "bh" or "none", over the runs of a measure. With `all_pairs`, every two runs are compared by
+    Tukey HSD instead, which gives letters: runs that share one do not differ significantly. With `by`, which are topic
+    groups as in `Result.by`, the comparisons are made within each group, and corrected within it. `.frame()` of what is
+    returned has differences, intervals, p-values and effect sizes.
 
     >>> qrels = {f"q{i}": {"a": 1} for i in range(4)}
     >>> good = {f"q{i}": {"a": 2.0, "b": 1.0} for i in range(4)}
@@ -357,7 +553,8 @@ def compare(
         run  difference       p verdict
     0  good       0.625  0.0006  better
     """
-    return _checked(result).compare(baseline, test=test, correct=correct, alpha=alpha)
+    options: Any = {"test": test, "correct": correct, "alpha": alpha}
+    return _checked(result).compare(baseline, all_pairs=all_pairs, by=by, **options)
 
 
 def correlate(result: Result) -> pd.DataFrame:
@@ -376,6 +573,16 @@ def _checked(result: Any) -> Result:
     return result
 
 
+def _several(name: str, given: Any) -> list[Any]:
+    """One or several names or paths, as a list."""
+    if isinstance(given, (str, int, os.PathLike)):
+        return [given]
+    try:
+        return list(given)
+    except TypeError:
+        raise UsageError(f"{name}={escape(repr(given))}; expected a name or a list of names") from None
+
+
 def exposure(
     run: Any,
     qrels: Any = None,
@@ -390,7 +597,7 @@ def exposure(
     policy: str | PolicySpec | None = None,
     method: str = "exact",
     samples: int | None = None,
-    seed: int | None = None,
+    seed: Seed | Literal["task"] = "task",
     temperature: float | None = None,
 ) -> pd.DataFrame:
     """The expected exposure of every document or group under a run, beside merit and target.
@@ -409,17 +616,18 @@ def exposure(
     """
     import pandas as pd
 
-    if by not in ("doc", "group"):
-        raise unknown("unit of exposure", by, ("doc", "group"))
+    check_known("unit of exposure", by, ("doc", "group"))
     listed = list_runs(run)
     if len(listed) != 1:
         raise UsageError(f"there are {len(listed)} runs; expected one")
     collection = load_collection(task, qrels, groups)
-    spec = policy_of(collection, policy, samples=samples, seed=seed, temperature=temperature)
+    spec = policy_of(collection, policy, samples, seed, temperature)
     query = ExposureQuery(spec, attention, cutoff, method, merit)
-    names = (attributes,) if isinstance(attributes, str) else tuple(attributes)
+    names = _several("attributes", attributes)
+    for name in names:
+        check_known("attribute", name, collection.attribute_names)
     rows: Iterator[DocumentRow] | Iterator[GroupRow] = document_exposures(listed[0], collection, query)
     if by == "group":
-        rows = group_exposures(listed[0], collection, query, names)
+        rows = group_exposures(listed[0], collection, query, tuple(names))
     kind = DocumentRow if by == "doc" else GroupRow
     return pd.DataFrame(map(asdict, rows), columns=[f.name for f in fields(kind)])

@@ -11,12 +11,14 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import io
 import random
 import sys
 import tempfile
 import time
 import traceback
 import warnings
+import zipfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -33,14 +35,16 @@ with atheris.instrument_imports(include=["fairevals", "tomllib"]) if atheris els
     from fairevals.collection.run import Run
     from fairevals.derive import derive, read_annotations
     from fairevals.errors import FairevalsError, InputWarning
+    from fairevals.io.archives import each_run
     from fairevals.io.check import Rules, check_run
     from fairevals.io.letor import read_letor
-    from fairevals.io.memberships import read_target_file
     from fairevals.io.qrels import read_qrels_columns
     from fairevals.io.runs import RunOptions, read_run_columns
     from fairevals.io.specs import AttributeSpec
     from fairevals.io.streams import Source
+    from fairevals.io.targets import read_target_file
     from fairevals.io.task import Task, read_task
+    from fairevals.io.topics import read_topics
 
 SLOW = 10.0
 """An input that takes longer, in seconds, counts as a hang."""
@@ -91,14 +95,40 @@ def _letor(data: bytes) -> None:
     read_letor(data)
 
 
+def _topics(data: bytes) -> None:
+    FILE.write_bytes(data)
+    read_topics(FILE)
+
+
+def _zip(data: bytes) -> None:
+    FILE.write_bytes(data)
+    for run in each_run([FILE]):
+        with contextlib.suppress(FairevalsError):
+            Run.open(run)
+
+
+def _zipped(files: dict[str, bytes]) -> bytes:
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, data in files.items():
+            archive.writestr(zipfile.ZipInfo(name), data)
+    return packed.getvalue()
+
+
 TARGETS: tuple[tuple[Callable[[bytes], None], bytes], ...] = (
     (_run, b"q1 Q0 a 1 3.5 t\nq1 Q0 b 2 2e-1 t\nq2 Q0 a 1 1 t\n"),
     (_run, b"<SYSDESC>x</SYSDESC>\nq1 1 a 1 3 t\nq1 2 a 1 3 t\n"),
     (_run, b"id\tseq\tdoc\nq1\t1\ta\nq1\t2\ta\n"),
     (_run, b'topic,doc,score\nq1,a,2\nq1,"b",1.5\n'),
+    (_run, b"id\tpage_id\nq1\ta\nq1\tb\nq2\ta\n"),
+    (_run, b'{"q_num": "1.1", "qid": "q1", "ranking": ["a", "b"]}\n{"qid": 2, "ranking": [7]}\n'),
+    (_zip, _zipped({"team/x.run": b"q1 Q0 a 1 3.5 t\n", "y.run": b"q1 Q0 a 1 3.5 t\n"})),
+    (_topics, b"topic\ttitle\nq1\tone\nq2\ttwo\n"),
+    (_topics, b'{"id": 1, "title": "x"}\n'),
     (_check, b"q1 Q0 a 1 3.5 t\nq1 Q0 b 2 2e-1 t\nq2 Q0 a 1 1 t\n"),
     (_qrels, b"q1 0 a 2\nq1 0 b 0\nq2 0 a -1\n"),
     (_qrels, b"q1 a L2\nq2 b L0\n"),
+    (_qrels, b'{"id": 1, "title": "x", "rel_docs": ["a", 7]}\n{"id": "q2", "rel_docs": []}\n'),
     (_memberships, b"q1 a 0.5 0.5\nq1 b 1 0\n"),
     (_memberships, b"topic,doc,group,weight\nq1,a,she,1\nq1,b,he,0.5\nq1,b,she,0.5\n"),
     (
@@ -109,6 +139,13 @@ TARGETS: tuple[tuple[Callable[[bytes], None], bytes], ...] = (
     (_target, b"0.25\n0.75\n"),
     (_annotations, b"topic\tdoc\tentity\tannotator\tSEX\nq1\ta\te\tx\tshe\nq1\tb\t\tx\t\n"),
     (_letor, b"2 qid:q1 1:0.5 3:1e-2 # docid = a\n0 qid:q1 2:1\n"),
+    (
+        _task,
+        b'[intersections.X]\nof = ["A", "B"]\ntarget = {mix = ["relevant", "backgrounds"], unknown = "u"}\n',
+    ),
+    (_target, b"topic,she,he\nq1,0.25,0.75\n*,1,0\n"),
+    (_target, b"group,share\nshe,0.25\nhe,0.75\n"),
+    (_memberships, b"doc,she,he\na,0.5,0.5\nb,1,0\n"),
 )
 """A reader and a file that it accepts; the first byte of an input selects the reader."""
 

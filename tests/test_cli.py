@@ -160,7 +160,8 @@ class TestScore:
 
     def test_formulas_for_spreadsheets(self, fairevals, folder):
         """Names that would be formulas are marked if asked for; numbers never are."""
-        tags = ["=cmd|calc", "+1", "-x", "@a", "a=b", "'q"]
+        formulas = ["=cmd|calc", "+1", "-x", "@a", "＝1", "＋1", "－1", "＠a"]
+        tags = [*formulas, "a=b", "'q"]
         for number, tag in enumerate(tags):
             (folder / f"{number}.run").write_text(f"-1 Q0 a 1 1 {tag}\n")
         (folder / "minus.qrels").write_text("-1 0 a 1\n")
@@ -171,7 +172,7 @@ class TestScore:
             marked = fairevals(*words, "--format", style, "--spreadsheet")[1]
             assert [line.split(mark)[0] for line in verbatim.splitlines()[1::2]] == tags
             names = [line.split(mark)[:2] for line in marked.splitlines()[1::2]]
-            assert names == [[name, "'-1"] for name in ("'=cmd|calc", "'+1", "'-x", "'@a", "a=b", "'q")]
+            assert names == [[name, "'-1"] for name in (*(f"'{tag}" for tag in formulas), "a=b", "'q")]
             numbers = [[line.split(mark)[2:] for line in text.splitlines()] for text in (verbatim, marked)]
             assert numbers[0] == numbers[1]
         assert fairevals(*words, "--spreadsheet") == fairevals(*words)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -111,7 +112,7 @@ def test_no_judgements_are_refused_at_every_door(number):
             lambda: fe.evaluate(RUN, QRELS, "nDCG", samples="many"),
             "samples is 'many'; expected a whole number of at least 2",
         ),
-        (lambda: fe.evaluate(RUN, QRELS, "nDCG", seed=1.5), "seed is 1.5; expected a whole number"),
+        (lambda: fe.evaluate(RUN, QRELS, "nDCG", seed=1.5), r"seed=1\.5; expected a whole number"),
         (
             lambda: fe.evaluate(RUN, QRELS, "nDCG", temperature="hot"),
             "temperature is 'hot'; expected a number",
@@ -148,9 +149,108 @@ def test_memberships_from_everything(tmp_path):
     frame = pd.DataFrame({"docno": list(SEX), "group": list(SEX.values())})
     pairs = pd.MultiIndex.from_tuples([(topic, doc) for topic in RUN for doc in RUN[topic]])
     by_topic = pd.Series([SEX[doc] for _, doc in pairs], index=pairs)
-    for form in (series, frame, tmp_path / "sex.csv", by_topic, {doc: {g: 2} for doc, g in SEX.items()}):
+    wide = pd.get_dummies(frame.set_index("docno").group).reset_index()
+    for form in (
+        series,
+        frame,
+        tmp_path / "sex.csv",
+        by_topic,
+        {doc: {g: 1} for doc, g in SEX.items()},
+        wide,
+        wide.astype({"f": float}),
+    ):
         assert awrf(form) == expected
         assert Attribute.of("S", form).spec.groups == ("f", "m")
+
+
+def test_a_wide_table_has_one_column_per_group():
+    wide = pd.DataFrame({"qid": ["q", "q", "r"], "doc": [7, 8, 7], "m": [0.25, 0, 1], "f": [0.75, 1, 0]})
+    attribute = Attribute.of("S", wide)
+    assert attribute.spec.groups == ("m", "f")  # in the order of the columns
+    assert attribute.columns.weights.tolist() == [[0.25, 0.75], [0, 1], [1, 0]]
+    assert attribute.columns.topics == ["q", "r"]
+    assert list(attribute.columns.docs.texts()) == ["7", "8", "7"]
+    assert Attribute.of("S", wide, groups=["f", "m"]).columns.weights[0].tolist() == [0.75, 0.25]
+    wide.loc[1, ["m", "f"]] = np.nan
+    assert len(Attribute.of("S", wide).columns.docs) == 2  # the groups of the second row are unknown
+    numbers = pd.DataFrame({"doc": ["a"], 1: [0.5], 2.0: [0.5]})
+    assert Attribute.of("S", numbers).spec.groups == ("1", "2")
+
+
+@pytest.mark.parametrize(
+    ("frame", "message"),
+    [
+        (
+            {"doc": ["a"], "SEX": ["f"]},
+            "S: columns doc, SEX; expected columns doc and group, .* or columns doc,",
+        ),
+        ({"doc": ["a"], "weight": [1.0]}, "S: columns doc, weight; expected columns doc and group"),
+        ({"doc": ["a"]}, "S: columns doc; expected"),
+        ({"f": [1.0], "m": [0.0]}, "S: columns f, m; expected"),
+        ({"doc": ["a"], "f": [np.nan], "m": [1.0]}, "S:1: weight 'nan'; expected a number of at least 0"),
+        ({"doc": ["a"], "f": [-1.0], "m": [1.0]}, "S:1: weight '-1.0'; expected a number of at least 0"),
+        ({"doc": ["a", "a"], "f": [1, 1]}, "S:2: document 'a' a second time"),
+    ],
+)
+def test_wrong_wide_tables(frame, message):
+    with pytest.raises(fe.InputError, match=message):
+        Attribute.of("S", pd.DataFrame(frame))
+
+
+@pytest.mark.parametrize(
+    "memberships",
+    [
+        {"a": {"f": 1, "m": 3}, "b": "m", "c": {"f": 2}},
+        pd.DataFrame({"doc": list("aabc"), "group": list("fmmf"), "weight": [1, 3, 1, 2]}),
+        pd.DataFrame({"doc": list("abc"), "f": [1, 0, 2], "m": [3, 1, 0]}),
+    ],
+)
+def test_weights_that_do_not_sum_to_1_are_reported_once(memberships):
+    message = (
+        r"S: the memberships of 2 documents do not sum to 1 and were normalised \(line 1 has a sum of 4\)"
+    )
+    with pytest.warns(fe.FairevalsWarning, match=message) as caught:
+        value = awrf(memberships)
+    assert sum("sum to 1" in str(one.message) for one in caught) == 1
+    assert value == awrf({"a": {"f": 0.25, "m": 0.75}, "b": "m", "c": "f"})
+    several = pd.DataFrame(
+        {"doc": ["a", "a"], "group": ["f", "m"]}
+    )  # no weights: in equal parts, as in a file
+    assert Attribute.of("S", several).columns.weights.tolist() == [[0.5, 0.5]]
+
+
+RESULT = fe.evaluate({"1": {"a": 1.0}, "2": {"a": 1.0}}, {"1": {"a": 1}, "2": {"a": 1}}, "RR")
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda: fe.evaluate({1: {"a": 1.0}, "1": {"b": 1.0}}, {"1": {"a": 1}}, "RR"),
+        lambda: fe.evaluate({"1": {1: 1.0, "1": 2.0}}, {"1": {"1": 1}}, "RR"),
+        lambda: fe.evaluate({1: RUN, "1": RUN}, QRELS, "RR"),
+        lambda: Run.from_dict({1: {"a": 1.0}, "1": {"b": 1.0}}),
+        lambda: Qrels.from_dict({1: {"a": 1}, "1": {"b": 0}}),
+        lambda: Qrels.from_dict({"1": {1: 1, "1": 0}}),
+        lambda: awrf({1: "f", "1": "m"}),
+        lambda: awrf({b"1": "f", "1": "m"}),
+        lambda: awrf({"a": {1: 0.5, "1": 0.5}}),
+        lambda: fe.evaluate(RUN, QRELS, "AWRF(attr='1')", groups={1: SEX, "1": SEX}),
+        lambda: Attribute.of("S", SEX, groups=[1, "1"]),
+        lambda: Attribute.of("S", SEX, target={1: 0.5, "1": 0.5}),
+        lambda: RESULT.by({1: "x", "1": "y", "2": "x"}),
+        lambda: RESULT.by({1: ["1"], "1": ["2"]}),
+        lambda: RESULT.by(pd.DataFrame({"topic": ["1", "1"], "group": ["x", "y"]})),
+        lambda: fe.Task(topic_groups={"T": {1: ["1"], "1": ["2"]}}),
+        lambda: fe.Ridge().fit([[1.0], [2.0]], [1, 2], qid=[1, "1"]),
+        lambda: fe.DELTR().fit([[1.0], [2.0]], [1, 2], groups=[1, "1"]),
+    ],
+)
+def test_one_and_the_text_one_are_not_two_keys(call):
+    """Silently one would replace the other, or both would be one: 1 and "1" have the same text in a file."""
+    twice = "twice in group '1'|topic '1' twice|judged twice|a second time|no group twice"
+    message = rf"the text '1'|the same text|key 1 of topic_groups|{twice}"
+    with pytest.raises(fe.FairevalsError, match=message):
+        call()
 
 
 def test_a_missing_group_is_unknown():
@@ -335,10 +435,26 @@ def test_paths_follow_the_file(tmp_path, monkeypatch):
     assert '"a.csv"' in Path("deep/task.toml").read_text()
 
 
+def test_a_task_is_equal_however_its_paths_are_written(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "runs.csv").write_text("file,name\na.run,A\n")
+    sex = {"groups": ["f", "m"], "memberships": "sex.csv", "target": "shares.txt"}
+    types = {"TYPE": {"file": "types.csv"}}
+    task = fe.Task(qrels="my.qrels", attributes={"SEX": sex}, runs="runs.csv", topic_groups=types)
+    task.save(tmp_path / "task.toml")
+    for name in ("task.toml", tmp_path / "task.toml", "../" + tmp_path.name + "/task.toml"):
+        assert read_task(name) == task
+    for change in ({"qrels": "other.qrels"}, {"attributes": {}}, {"runs": ()}, {"cutoff": 3}):
+        assert replace(task, **change) != task
+    monkeypatch.chdir(tmp_path.parent)
+    assert read_task(tmp_path / "task.toml") != task  # relative paths now lead to other files
+    assert task != "task.toml"
+
+
 def test_a_task_in_another_folder_is_read_back_equal(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     Path("sub").mkdir()
-    for task in (Task(qrels=["t.qrels", "a/../b"]), Task(max_grade=0.5), Task(max_grade=1e20)):
+    for task in (Task(qrels=["t.qrels", "a/../b"]), Task(max_grade=0.5), Task(max_grade=1e15)):
         task.save("sub/task.toml")
         assert read_task("sub/task.toml") == task
 

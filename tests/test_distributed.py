@@ -150,7 +150,7 @@ def test_on_the_command_line(tmp_path, capsys):
     assert capsys.readouterr() == expected
     (tmp_path / "nothing").mkdir()
     assert main([*options, str(tmp_path / "nothing")]) == 1
-    assert "nothing: a folder without *.parquet files; expected a run file" in capsys.readouterr().err
+    assert "nothing: no file; expected a folder or a zip archive of run files" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("jobs", [2, 3])
@@ -487,14 +487,17 @@ def test_the_scheduler_stops_answering(waiting):
     assert err == "fairevals: error: the Dask scheduler has not answered for 1 s\n"
 
 
-def test_all_workers_are_killed(waiting):
-    def kill(_: object) -> None:
-        for worker in waiting.workers:
-            worker.kill()
+@pytest.mark.parametrize(("number", "seconds"), [(signal.SIGKILL, 1), (signal.SIGSTOP, 3)])
+def test_no_worker_answers(waiting, number, seconds):
+    """Neither killed nor frozen ones do."""
 
-    code, out, err = scored_on(waiting, kill, "--timeout", "1")
+    def stop(_: object) -> None:
+        for worker in waiting.workers:
+            worker.send_signal(number)
+
+    code, out, err = scored_on(waiting, stop, "--timeout", "1")
     assert (code, out) == (1, "")
-    assert err == "fairevals: error: the Dask cluster has had no workers for 1 s\n"
+    assert err == f"fairevals: error: no worker of the Dask cluster has answered for {seconds} s\n"
 
 
 def test_a_run_that_kills_worker_after_worker(tmp_path):

@@ -136,7 +136,7 @@ TREC = {"attr": "G", "target": "task", "relevant_only": True, "attention": "trec
 def test_a_worked_topic_of_trec_fair():
     """Two sampled rankings of four pages; r1 (x) and r2 (half x, half y) are relevant; attention 1, 1, .6309, .5."""
     third = 1 / math.log2(3)
-    groups = {"r1": "x", "r2": {"x": 1, "y": 1}, "n1": "y", "n2": "x"}
+    groups = {"r1": "x", "r2": {"x": 0.5, "y": 0.5}, "n1": "y", "n2": "x"}
     groups = {"G": fe.Attribute.of("G", groups, target=[0.25, 0.75])}
     rankings = {"1": ["r1", "n1", "r2", "n2"], "2": ["n1", "n2", "r2", "r1"]}
     rows = [(s, d) for s, docs in rankings.items() for d in docs]

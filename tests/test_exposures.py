@@ -19,7 +19,9 @@ from fairevals.io.task import Task
 QRELS = {"q": {"a": 2, "b": 1, "c": 0, "unseen": 2}, "gone": {"z": 1}}
 RUN = {"q": {"a": 0.5, "b": 1.5, "c": 0.0, "d": 0.9}}
 GROUPS = {
-    "SEX": Attribute.of("SEX", {"a": "x", "b": {"x": 1, "y": 3}, "c": "y", "unseen": "y"}, unmapped="skip")
+    "SEX": Attribute.of(
+        "SEX", {"a": "x", "b": {"x": 0.25, "y": 0.75}, "c": "y", "unseen": "y"}, unmapped="skip"
+    )
 }
 
 

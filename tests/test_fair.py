@@ -286,7 +286,7 @@ def test_a_pool_of_one_kind_says_nothing():
 
 
 def test_soft_members_of_a_pool_are_summed_and_rounded_down():
-    groups = {"a": {"p": 1, "q": 1}, "b": {"p": 1, "q": 1}, "c": {"p": 1, "q": 3}, "v": "q"}
+    groups = {"a": {"p": 0.5, "q": 0.5}, "b": {"p": 0.5, "q": 0.5}, "c": {"p": 0.25, "q": 0.75}, "v": "q"}
     assert from_pool(in_order("ab"), "abcv", groups)[0] == pytest.approx((3 / 4 + 1) / 2)  # one of four
 
 

@@ -17,15 +17,16 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from fairevals.collection.groups import Attribute, load_attribute
-from fairevals.collection.inputs import Named, load_qrels
+from fairevals.collection.inputs import Named, load_qrels, load_run
 from fairevals.collection.qrels import Qrels
 from fairevals.errors import InputError, InputWarning, Place, UsageError
 from fairevals.evaluation import Plan, load_collection, score
 from fairevals.ids import Ids
-from fairevals.io.memberships import checked_target, normalise_rows, read_memberships, read_target_file
+from fairevals.io.memberships import normalise_rows, read_memberships
 from fairevals.io.qrels import QrelsColumns, qrels_from_frame, read_qrels_columns
 from fairevals.io.specs import AttributeSpec
 from fairevals.io.streams import Source
+from fairevals.io.targets import checked_target, read_target_file
 from fairevals.io.task import read_task
 
 GROUPS = ("low", "mid", "high")
@@ -84,6 +85,31 @@ def test_long_table_without_topics_counts_for_all_and_weighs_equally(tmp_path):
     assert found.topics is None
     assert found.topic_of.tolist() == [0, 0]
     assert as_dict(found) == {(None, "a, b"): [1, 0, 0], (None, "c"): [0.5, 0, 0.5]}
+
+
+@pytest.mark.parametrize(
+    ("header", "start", "topic"),
+    [
+        ("doc,high,low,mid", "", None),
+        ("page_id,high,low,mid", "", None),
+        ("mid,topic,low,doc,high", "T1", "T1"),
+    ],
+)
+@pytest.mark.parametrize("separator", [",", "\t"])
+def test_wide_table_equals_the_long_one(tmp_path, header, start, topic, separator):
+    rows = [{"low": "0.25", "mid": "0", "high": "0.75"}, {"low": "0.0", "mid": "2", "high": "2"}]
+    cells = [{**row, "doc": d, "page_id": d, "topic": start} for row, d in zip(rows, "ab", strict=True)]
+    lines = [header, *(",".join(row[name] for name in header.split(",")) for row in cells)]
+    with pytest.warns(InputWarning, match=r"of 1 document do not sum to 1 .*\(line 3 has a sum of 4\)"):
+        found = read(tmp_path, "\n".join(lines).replace(",", separator))
+    assert as_dict(found) == {(topic, "a"): [0.25, 0, 0.75], (topic, "b"): [0, 0.5, 0.5]}
+
+
+def test_groups_with_numbers_for_names_tell_wide_from_ntcir(tmp_path):
+    wide = read(tmp_path, "doc,0,1\na,1,0\n", groups=("0", "1"))
+    ntcir = read(tmp_path, "T1\ta\t1\t0\n", groups=("0", "1"))
+    assert as_dict(wide) == {(None, "a"): [1, 0]}
+    assert as_dict(ntcir) == {("T1", "a"): [1, 0]}
 
 
 @pytest.mark.parametrize(("suffix", "pack"), [(".gz", gzip), (".bz2", bz2), (".xz", lzma)])
@@ -247,8 +273,28 @@ LONG_ERRORS = [
     ("doc,group\n", 0, "no membership"),
 ]
 
+WIDE_ERRORS = [
+    (
+        "doc,low,mid\na,1,0\n",
+        1,
+        "no column for the group 'high'; expected columns doc, perhaps topic, and one",
+    ),
+    ("doc,low,mid,high,huge\na,1,0,0,0\n", 1, "columns doc, low, mid, high, huge; expected columns doc,"),
+    ("topic,low,mid,high\nT,1,0,0\n", 1, "columns topic, low, mid, high; expected columns doc,"),
+    (
+        "doc,low,mid,high\na,1,0,0\n\na,0,1,0\n",
+        4,
+        "document 'a' a second time; expected one line per document",
+    ),
+    ("doc,low,mid,high\na,1,0,0\nb,0,0.0,0\n", 3, "memberships of document 'b' that are all 0"),
+    ("doc,low,mid,high\na,1,,0\n", 2, "weight ''; expected a number of at least 0"),
+    ("doc,low,mid,high\na,1,-1,0\n", 2, "weight '-1'"),
+    ("doc,low,mid,high\n,1,0,0\n", 2, "an empty doc"),
+    ("doc,low,mid,high\n", 0, "no membership"),
+]
 
-@pytest.mark.parametrize(("text", "line", "message"), NTCIR_ERRORS + LONG_ERRORS)
+
+@pytest.mark.parametrize(("text", "line", "message"), NTCIR_ERRORS + LONG_ERRORS + WIDE_ERRORS)
 def test_a_wrong_row_is_refused_with_file_and_line(tmp_path, text, line, message):
     with pytest.raises(InputError) as caught:
         read(tmp_path, text)
@@ -443,6 +489,7 @@ def test_the_sample_task_loads_in_all_its_formats():
 
 
 @settings(max_examples=60, deadline=None)
+@pytest.mark.filterwarnings("ignore:.*do not sum to 1:fairevals.FairevalsWarning")
 @given(
     rows=ROWS,
     judged=st.lists(
@@ -508,6 +555,7 @@ def test_a_table_of_a_hundred_thousand_groups_takes_little_memory(tmp_path):
 # From Python
 
 
+@pytest.mark.filterwarnings("ignore:.*do not sum to 1:fairevals.FairevalsWarning")
 def test_attribute_of_dicts_frames_and_files(long_file):
     by_dict = Attribute.of("LEVEL", {"a": "low", "b": "mid", "c": {"mid": 1, "high": 3}}, groups=GROUPS)
     by_frame = Attribute.of("LEVEL", pd.read_csv(long_file), groups=GROUPS)
@@ -517,6 +565,10 @@ def test_attribute_of_dicts_frames_and_files(long_file):
     assert found.spec.groups == ("high", "low", "mid")
     assert as_dict(found.columns)[None, "c"] == [0.75, 0, 0.25]
     assert found.spec.divergence == "JSD"
+    (long_file.parent / "wide.csv").write_text("doc,low,mid,high\na,1,0,0\nb,0,1,0\nc,0,0.25,0.75\n")
+    wide = Attribute.of("LEVEL", long_file.parent / "wide.csv")
+    assert wide.spec.groups == GROUPS
+    assert as_dict(wide.columns) == as_dict(by_file.columns)
     assert Attribute.of("L", {"a": "low"}, GROUPS, "ordinal").spec.divergence == "RNOD"
 
 
@@ -529,7 +581,7 @@ def test_attribute_of_takes_targets_in_all_forms(tmp_path):
 
 
 def test_numbers_as_names_are_names():
-    frame = pd.DataFrame({"topic": [7], "doc": [12], "group": [1], "weight": [np.float32(2)]})
+    frame = pd.DataFrame({"topic": [7], "doc": [12], "group": [1], "weight": [np.float32(1)]})
     assert as_dict(Attribute.of("X", frame).columns) == {("7", "12"): [1]}
 
 
@@ -573,6 +625,26 @@ def test_a_target_whose_sum_overflows(target):
     qrels = load_qrels({"q": {"a": 1}})
     with pytest.raises(InputError, match=r"A: a target that sums to inf; expected 1"):
         Attribute.of("A", {"a": "x", "b": "y"}, target=target).bound(qrels)
+
+
+@pytest.mark.parametrize("target", ["uniform", "relevant"])
+def test_more_documents_in_groups_of_one_topic_than_fit(monkeypatch, target):
+    """An error before the array is made; topics that together have as many are computed one after the other."""
+    qrels = {"q": {"d0": 1}, "p": {f"d{n}": 1 for n in range(6)}, "r": {"d0": 1, "d1": 0}}
+    groups = Attribute.of("A", {f"d{n}": f"g{n}" for n in range(10)}, target=target)
+    run = load_run({topic: {f"d{n}": 1.0 - n for n in range(6)} for topic in qrels})
+
+    def values() -> np.ndarray:
+        collection = load_collection(None, qrels, {"A": groups})
+        return score([run], collection, Plan.of(collection, ["AWRF(attr='A')", "D_group(attr='A')"])).values
+
+    expected = values()
+    monkeypatch.setenv("FAIREVALS_MAX_CELLS", "60")
+    np.testing.assert_array_equal(values(), expected)
+    monkeypatch.setenv("FAIREVALS_MAX_CELLS", "59")
+    message = r"A: 6 documents of topic 'p' in 10 groups of A; raise FAIREVALS_MAX_CELLS to allow it"
+    with pytest.raises(InputError, match=message):
+        values()
 
 
 def test_weights_whose_sum_overflows(tmp_path):

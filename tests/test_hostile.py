@@ -18,24 +18,27 @@ import zlib
 from collections.abc import Callable
 from contextlib import redirect_stderr, redirect_stdout, suppress
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+import fairevals as fe
 from fairevals.cli.main import main
 from fairevals.collection.groups import load_attribute
 from fairevals.collection.qrels import read_qrels
 from fairevals.collection.run import read_run
 from fairevals.derive import derive, read_annotations
-from fairevals.errors import FairevalsError, InputError, InputWarning
+from fairevals.errors import FairevalsError, InputError, InputWarning, UsageError
 from fairevals.io.check import Rules, check_run
 from fairevals.io.folders import safe_name
 from fairevals.io.letor import read_letor
-from fairevals.io.memberships import read_target_file
 from fairevals.io.streams import Source, written
+from fairevals.io.targets import read_target_file
 from fairevals.io.task import Task, read_task
+from fairevals.io.topics import read_topics
 
 QRELS = b"q1 0 a 2\nq1 0 b 0\nq1 0 c 1\nq2 0 a 1\nq2 0 d 0\n"
 RUN = b"q1 Q0 a 1 3.5 mine\nq1 Q0 c 2 2.25 mine\nq1 Q0 x 3 1e-3 mine\nq2 Q0 d 1 2 mine\nq2 Q0 a 2 1.0 mine\n"
@@ -66,6 +69,11 @@ FILES = {
     "ntcir.run": b"<SYSDESC>x</SYSDESC>\n" + RUN,
     "samples.run": b"q1 1 a 1 2 s\nq1 1 b 2 1 s\nq1 2 b 1 2 s\nq1 2 a 2 1 s\nq2 1 a 1 1 s\n",
     "fair.run": b"id\tseq_no\tdoc\nq1\t1\ta\nq1\t1\tb\nq1\t2\tb\nq2\t1\ta\n",
+    "pairs.run": b"id\tpage_id\nq1\ta\nq1\tb\nq2\ta\n",
+    "lines.jsonl": b'{"q_num": "1.1", "qid": "q1", "ranking": ["a", "b"]}\n'
+    b'{"q_num": "1.2", "qid": "q2", "ranking": [7]}\n',
+    "fair.qrels": b'{"id": 1, "title": "x", "rel_docs": ["a", 7]}\n{"id": "q2", "rel_docs": ["d"]}\n',
+    "topics.tsv": b"topic\ttitle\ttype\nq1\tone\tR\nq2\ttwo\tM\n",
     "table.csv": b"topic,doc,score\nq1,a,2\nq1,b,1.5\nq2,a,-1\n",
     "table.tsv": b'topic\tsample\tdoc\tscore\nq1\t1\t"a"\t2\nq1\t2\tb\t1.5\n',
     "my.csv": b"topic,doc,group,weight\nq1,a,she,1\nq1,b,he,0.5\nq1,b,she,0.5\nq2,a,he,1\n",
@@ -77,7 +85,10 @@ FILES = {
     b"q1\tb\t\tx\t\t\nq2\ta\tbob\ty\the\t99\n",
     "my.letor": b"2 qid:q1 1:0.5 3:1e-2 # docid = a inc = 1\n0 qid:q1 2:0.25\n1 qid:q2 1:1 2:1 # d\n",
 }
-RUNS = ("my.run", "ntcir.run", "samples.run", "fair.run", "table.csv", "table.tsv")
+RUNS = (
+    *("my.run", "ntcir.run", "samples.run", "fair.run", "pairs.run", "lines.jsonl"),
+    *("table.csv", "table.tsv"),
+)
 SCORE = ("-m", "nDCG@10", "-m", "ERR", "-m", "iRBU", "-m", "EE_L", "-m", "P@5")
 
 
@@ -87,6 +98,8 @@ def readers(name: str) -> list[Callable[[Path], object]]:
     found: dict[str, list[Callable[[Path], object]]] = {
         "my.qrels": [lambda folder: read_qrels(folder / name).ideal(0, 1)],
         "ntcir.qrels": [lambda folder: read_qrels(folder / name)],
+        "fair.qrels": [lambda folder: read_qrels(folder / name)],
+        "topics.tsv": [lambda folder: read_topics(folder / name)],
         "my.csv": [lambda folder: attribute(folder, "SEX")],
         "my.gmemb": [lambda folder: attribute(folder, "HINDEX")],
         "my.target": [lambda folder: read_target_file(folder / name, ("she", "he"))],
@@ -116,7 +129,7 @@ def commands(name: str) -> list[tuple[str, ...]]:
     """The commands that such a file is given to, in its folder."""
     scored = ("score", "--task", "task.toml", "my.run", "--format", "csv")
     if name in RUNS:
-        policy = "samples" if name in ("samples.run", "fair.run", "table.tsv") else "pl"
+        policy = "samples" if name in ("samples.run", "fair.run", "lines.jsonl", "table.tsv") else "pl"
         given = ("--qrels", "my.qrels", name)
         return [
             ("score", *given, *SCORE, "--policy", policy, "--samples", "5"),
@@ -133,6 +146,11 @@ def commands(name: str) -> list[tuple[str, ...]]:
             ("exposure", "--qrels", name, "my.run"),
         ],
         "ntcir.qrels": [("score", "--qrels", name, "my.run", *SCORE)],
+        "fair.qrels": [("score", "--qrels", name, "my.run", *SCORE)],
+        "topics.tsv": [
+            ("validate", "--topics", name, "my.run"),
+            ("pool", "--topics", name, "my.run", "--depth", "1"),
+        ],
         "annotations.tsv": [
             ("derive", "--task", "task.toml", "--annotations", name, "--out", "out", "--force")
         ],
@@ -351,7 +369,7 @@ def pack(suffix: str, data: bytes) -> bytes:
         ("cutoff = " + "9" * 5000, "not TOML"),
         ("cutoff = " + "9" * 400, "cutoff = 9999"),
         ("max_documents = 9223372036854775808", "at most 1e+15"),
-        ("max_grade = 1" + "0" * 400, "at most 1.8e+308"),
+        ("max_grade = 1" + "0" * 400, "at most 1e+15"),
         ("max_grade = nan", "max_grade = nan"),
         ("utility_weight = inf", "utility_weight = inf"),
         ("[policy]\ntemperature = 1" + "0" * 400, "at most 1e+15"),
@@ -383,6 +401,40 @@ def test_numbers_at_the_edge_end_in_values_or_messages(folder, number):
     for words in [*commands("my.run"), *commands("my.qrels"), *commands("my.gmemb")]:
         code, out, _ = call(*words)
         assert "inf" not in re.sub(r"[a-z_]*info", "", out) or code
+
+
+MERIT_MEASURES = [
+    *("nDCG", "RBP", "IAA", "IAA(merit='square')", "D_ind", "D_cross(merit='square')", "EE_L"),
+    *("D_group(attr='G',merit='square')", "RUR(attr='G',merit='square')", "EUR(attr='G')"),
+]
+
+
+def test_the_largest_grades_give_the_values_of_small_ones(tmp_path):
+    """Sums, squares and their products stay numbers; a larger grade is refused with its line, from Python too."""
+    grades = {"a": 3.0, "b": 2.0, "c": 1.0, "d": 0.0}
+    run, groups = (
+        {"t": {"d": 4.0, "a": 3.0, "c": 2.0, "b": 1.0}},
+        {"G": dict(zip("abcd", "xyxy", strict=True))},
+    )
+
+    def values(scale: float) -> Any:
+        qrels = {"t": {doc: grade * scale for doc, grade in grades.items()}}
+        return fe.evaluate({"r": run}, qrels, MERIT_MEASURES, groups=groups).frame().value.to_numpy()
+
+    small, large = values(1.0), values(1e15 / 3)
+    assert np.isfinite(large).all()
+    same = [0, 1, 2, 3, 6, 8, 9]  # all but differences of exposure per merit, and D_cross, a square of merits
+    np.testing.assert_allclose(large[same], small[same])
+    with pytest.raises(InputError, match=r"qrels:1: grade .*; expected a number of at most 1e\+15"):
+        values(1e15)
+    (tmp_path / "q.qrels").write_text("t 0 a 1\nt 0 b 1e308\n")
+    with pytest.raises(InputError, match=r"q.qrels:2: .*1e308.*; expected a number of at most 1e\+15"):
+        read_qrels(tmp_path / "q.qrels")
+    (tmp_path / "x.letor").write_text("1 qid:1 1:1\n2e15 qid:1 1:1\n")
+    with pytest.raises(InputError, match=r"x.letor:2: .*2e15.*; expected a number of at most 1e\+15"):
+        read_letor(tmp_path / "x.letor")
+    with pytest.raises(UsageError, match=r"y\[1\] is 2e\+15; expected a grade of at most 1e\+15"):
+        fe.FairPGRank().fit([[1.0], [2.0]], [1, 2e15], qid=[1, 1])
 
 
 @pytest.mark.parametrize(

@@ -289,3 +289,30 @@ def test_whatever_happens_inside(tmp_path, failure):
             file.write("half" if opening is written else b"half")
             raise failure
         assert files(tmp_path) == {}
+
+
+END = """
+import atexit, os, signal, sys
+import fairevals.cli.main
+from fairevals.__main__ import main
+{}
+sys.exit(main())
+"""
+
+
+@pytest.mark.parametrize("name", ["SIGINT", "SIGTERM", "SIGHUP"])
+def test_a_signal_while_python_ends(name):
+    """Everything is done: the exit code stays."""
+    script = END.format(f"atexit.register(os.kill, os.getpid(), signal.{name}); sys.argv[1:] = ['--version']")
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, preexec_fn=hear_interrupts
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.startswith("fairevals ")
+
+
+def test_interrupted_while_text_is_executed():
+    """As in `dataclass`, while modules are loaded: Python remembers it, and would end by SIGINT."""
+    script = END.format("fairevals.cli.main.main = lambda: exec('raise KeyboardInterrupt')")
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (130, "fairevals: interrupted\n")

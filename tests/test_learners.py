@@ -430,7 +430,7 @@ X2, Y2 = [[0.0, 1.0], [1.0, 0.0], [2.0, 2.0]], [0, 1, 2]
         ({"qid": [[1], [1, 2], [3]]}, "qid has values such as .1.; expected labels"),
         ({"qid": [[1], [1], [2]]}, r"qid has shape \(3, 1\)"),
         ({"groups": ["a", "b"]}, r"groups has shape \(2,\); expected \(3,\): the group of each row of X"),
-        ({"groups": ["a", "a", "a"]}, "groups has one group only, a; expected at least two"),
+        ({"groups": ["a", "a", "a"]}, "groups has one group only, a, in 3 samples; expected at least two groups"),
         ({"groups": [[1], [1], [2]]}, r"groups has shape \(3, 1\); expected \(3,\)"),
         ({"groups": [[1, 0], [0, 1]]}, r"groups has shape \(2, 2\); expected one row for each of the 3 rows"),
         ({"groups": [[1, 0], [0.5, 0.4], [0, 1]]}, r"groups\[1\] is \[0.5, 0.4\]; .* sum is 1"),

@@ -187,7 +187,7 @@ CASES = [
 ]
 
 
-@pytest.mark.parametrize("name", INDEX)
+@pytest.mark.parametrize("name", [name for name in INDEX if not instance(name).across_topics])
 @pytest.mark.parametrize("case", range(len(CASES)))
 def test_arrays_have_the_values_of_evaluate(name, case):
     grades, unranked = CASES[case]
@@ -237,7 +237,7 @@ def test_worked_examples_on_arrays():
         (lambda: nDCG()(3), r"grades has the shape \(\)"),
         (lambda: nDCG()("high"), "grades is 'high'; expected numbers"),
         (lambda: nDCG()([[1], [1, 2]]), "rows of one length"),
-        (lambda: nDCG()([math.inf]), "grades has an infinite number"),
+        (lambda: nDCG()([math.inf]), r"grades has the number inf; expected numbers of at most 1e\+15"),
         (lambda: nDCG()([2, 2], ideal=[2]), "ideal lacks a grade 2 that the ranking has"),
         (
             lambda: nDCG()([[1], [1]], ideal=[[1]] * 3),

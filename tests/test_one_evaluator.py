@@ -183,7 +183,7 @@ class TestCheating:
     def test_what_no_ranking_of_judged_documents_has_makes_nobody_incomplete(self, measure, candidates):
         """Each part has a value for some judged document at rank 1, but all parts for none: only for `u`."""
         groups = {
-            "G": fe.Attribute.of("G", {"a": "x", "b": "y", "u": {"x": 1, "y": 1}}, unmapped="skip"),
+            "G": fe.Attribute.of("G", {"a": "x", "b": "y", "u": {"x": 0.5, "y": 0.5}}, unmapped="skip"),
             "H": fe.Attribute.of("H", {"b": "x", "u": "y"}, unmapped="skip"),
         }
         groups["G"] = (
@@ -223,11 +223,20 @@ class TestCheating:
         assert [scores.runs[r] for r in ranking_of_runs(scores)] == ["mild", "extreme"]
         assert leaderboard(scores).marked == {(0, 1)}
 
-    def test_padding_that_takes_attention_is_remarked_for_every_measure_of_exposure(self):
+    def test_padding_that_takes_attention_is_remarked_for_every_measure(self):
         padded = {t: docs | {f"junk{i}": -100.0 - i for i in range(50)} for t, docs in FULL.items()}
-        for measure in ("AWRF(attr='G')", "EE_R", "M1(attr='G')"):
-            notes = scores_of({"padded": padded}, [measure]).notes
-            assert any("of the attention goes to unjudged documents" in note for note in notes)
+        for measure in ("AWRF(attr='G')", "EE_R", "M1(attr='G')", "nDCG", "AP", "GF(attr='G')"):
+            notes = scores_of({"padded": padded, "full": FULL}, [measure]).notes
+            (remark,) = (note for note in notes if "of the attention goes to unjudged documents" in note)
+            assert remark.startswith("padded: 8")
+
+    def test_one_remark_names_the_runs_that_give_most_attention_to_unjudged_documents(self):
+        runs = {
+            f"r{n}": {t: docs | {f"junk{i}": -100.0 - i for i in range(n)} for t, docs in FULL.items()}
+            for n in range(1, 6)
+        }
+        (note,) = scores_of(runs, ["P@9"]).notes
+        assert note.startswith("r5, r4, r3 and 2 more runs: up to 56% of the attention goes to unjudged")
 
     def test_of_incomplete_runs_those_that_lack_more_come_later(self):
         qrels = {f"t{i}": {"a": 2, "b": 1} for i in range(4)}

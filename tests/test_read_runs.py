@@ -354,9 +354,9 @@ def test_files_without_a_run(tmp_path, data, message):
 def test_paths_that_are_no_file(tmp_path):
     with pytest.raises(InputError, match=r"none\.run: cannot be read \(No such file"):
         read_run(tmp_path / "none.run")
-    with pytest.raises(InputError, match=r"a folder without \*\.parquet files"):
+    with pytest.raises(InputError, match="no file; expected a folder or a zip archive"):
         read_run(tmp_path)
-    with pytest.raises(InputError, match=r"cannot be read"):
+    with pytest.raises(UsageError, match="is no path; expected the path of a file"):
         read_run("a\0b.run")
 
 

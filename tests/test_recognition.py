@@ -17,10 +17,11 @@ from fairevals import InputError, read_qrels, read_run, read_task
 from fairevals.cli.main import main
 from fairevals.io.check import Rules, check_run
 from fairevals.io.letor import read_letor
-from fairevals.io.memberships import read_memberships, read_target_file
+from fairevals.io.memberships import read_memberships
 from fairevals.io.runs import read_run_columns
 from fairevals.io.specs import AttributeSpec
 from fairevals.io.streams import Source
+from fairevals.io.targets import read_target_file
 
 RUN = b"q1 Q0 a 1 2.5 mine\nq1 Q0 b 2 1.5 mine\nq2 Q0 a 1 1 mine\n"
 QRELS = b"q1 0 a 1\nq1 0 b 0\nq2 0 a 2\n"
@@ -157,7 +158,7 @@ OTHERS = {
     "json of three columns": (b'{"q1": {"d1": 0.5}}\n', "JSON"),
     "pretty json": (json.dumps([{"q": 1, "docs": [{"a": 2}]}], indent=2).encode(), "JSON"),
     "long json": (json.dumps({f"q{n}": {"doc": n} for n in range(9999)}).encode(), "JSON"),
-    "json lines": (b'{"id": 1, "rel_docs": ["a", "b"]}\n{"id": 2, "rel_docs": ["c"]}\n', "JSON"),
+    "json lines": (b'{"id": 1, "docs": ["a", "b"]}\n{"id": 2, "docs": ["c"]}\n', "JSON"),
     "utf-16": (RUN.decode().encode("utf-16"), "UTF-16 text"),
     "utf-16 without mark": (RUN.decode().encode("utf-16-le"), "UTF-16 text"),
     "utf-16, the other way": (RUN.decode().encode("utf-16-be"), "UTF-16 text"),
@@ -169,7 +170,7 @@ OTHERS = {
 def test_what_a_file_is_instead(tmp_path, data, kind):
     path = put(tmp_path, data)
     with pytest.raises(InputError, match=rf"x: this is {kind}.*; expected a TREC run"):
-        read_run(path)
+        read_run_columns(Source.of(path))  # `read_run` would open the archive
     with pytest.raises(InputError, match=rf"x: this is {kind}.*; expected qrels"):
         read_qrels(path)
     with pytest.raises(InputError, match=rf"x: this is {kind}.*; expected memberships"):
@@ -208,7 +209,7 @@ def test_an_error_far_down_in_a_run_with_brackets_names_the_line(tmp_path):
 
 
 def test_validate_reports_one_error_for_a_zip(tmp_path, capsys):
-    run, qrels = put(tmp_path, zipped(), "r.zip"), put(tmp_path, QRELS, "q.qrels")
+    run, qrels = put(tmp_path, gzip.compress(zipped()), "r.zip.gz"), put(tmp_path, QRELS, "q.qrels")
     assert main(["validate", "--qrels", str(qrels), str(run), "--format", "csv"]) == 1
     out = capsys.readouterr()
     assert out.out.count("\n") == 2

@@ -15,7 +15,7 @@ from fairevals.report.style import save
 
 QRELS = {"q1": {"a": 1, "b": 1}, "q2": {"a": 1}, "q3": {"c": 1}}
 RUN = {"q1": {"a": 3.0, "b": 2.0, "c": 1.0}, "q2": {"b": 1.0}}
-MEMBERSHIPS = {"a": "x", "b": "y", "c": {"x": 1, "y": 1}}
+MEMBERSHIPS = {"a": "x", "b": "y", "c": {"x": 0.5, "y": 0.5}}
 RANKING = PolicySpec()
 
 

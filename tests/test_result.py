@@ -43,6 +43,16 @@ def test_score_prints_the_result(result, capsys, style, per_topic):
     assert printed(capsys, "score", "--format", style, *words) == result.render(style, per_topic=per_topic)
 
 
+def test_score_with_components_prints_the_result(capsys):
+    options = {"task": TASK, "measures": MEASURES, "policy": "pl", "samples": 20, "seed": 3}
+    parts = fe.evaluate(RUNS, **options, components=True)
+    names = list(map(str, parts.measures))
+    assert names[:3] == ["nDCG@10", "GFR(util='ERR')@20", "ERR@20"] and names[-1].startswith("Unjudged")
+    assert printed(capsys, "score", "--components", "--format", "csv", "-q") == parts.render(
+        "csv", per_topic=True
+    )
+
+
 def test_the_frame_is_the_csv(result, capsys):
     rows = list(csv.reader(printed(capsys, "score", "--format", "csv", "-q").splitlines()))
     frame = result.frame(per_topic=True)
@@ -69,15 +79,18 @@ def test_the_frame_of_comparisons(result):
 
 
 def test_the_report_is_that_of_the_command(result, capsys, tmp_path):
-    page = result.report(tmp_path / "python", baseline="bm25")
+    groups = tmp_path / "groups.csv"
+    groups.write_text("topic,group\nR01,long\nR02,short\nM01,short\n", encoding="utf-8")
+    by = {"R01": "long", "R02": "short", "M01": "short"}
+    page = result.report(tmp_path / "python", baseline="bm25", by=by)
     assert page == tmp_path / "python" / "index.html"
-    words = ("--baseline", "bm25", "-o", str(tmp_path / "command"))
+    words = ("--baseline", "bm25", "--by", str(groups), "-o", str(tmp_path / "command"))
     printed(capsys, "report", *words)
     ours, theirs = (tmp_path / name for name in ("python", "command"))
     assert sorted(p.relative_to(ours) for p in ours.rglob("*")) == sorted(
         p.relative_to(theirs) for p in theirs.rglob("*")
     )
-    for name in ("index.html", "scores.csv", "report.json"):
+    for name in ("index.html", "scores.csv", "leaderboard.csv", "leaderboard.tex", "report.json"):
         assert (ours / name).read_bytes() == (theirs / name).read_bytes(), name
     with pytest.raises(fe.UsageError, match="is not empty"):
         (tmp_path / "other").mkdir()
@@ -410,7 +423,40 @@ RUN, QRELS = {"q": {"a": 1.0}}, {"q": {"a": 1}}
         (lambda r: r.plot.tradeoff(ax="x"), "ax is 'x'; expected matplotlib Axes"),
         (lambda r: r.render("xml"), "unknown format 'xml'; expected one of table, csv"),
         (lambda r: r.render("csv", places=-1), "places is -1; expected a whole number"),
-        (lambda r: r.report(5), "cannot take 5 as a folder"),
+        (lambda r: r.render("table", places=1.5), r"places is 1\.5; expected a whole number"),
+        (lambda r: r.render(["table"]), r"unknown format \['table'\]"),
+        (lambda r: r.report(5), "5 is no path"),
+        (lambda r: r.report("a\0"), r"'a\\x00' is no path"),
+        (lambda r: r.report("x", references=1.5), r"references=1\.5; expected a name or a list of names"),
+        (lambda r: r.report("x", trained=[None]), "None is no path"),
+        (lambda r: r.compare(test=["ttest"]), r"unknown test \['ttest'\]; expected one of ttest"),
+        (lambda r: r.compare(correct={}), "unknown correction {}; expected one of holm"),
+        (
+            lambda r: r.by(pd.DataFrame({"topic": ["q"]})),
+            "topic groups: columns topic; expected columns topic and",
+        ),
+        (lambda r: r.plot.groups(np.zeros(2)), "unknown attribute array"),
+        (
+            lambda r: fe.exposure(RUN, QRELS, attributes=1.5),
+            r"attributes=1\.5; expected a name or a list of names",
+        ),
+        (lambda r: fe.exposure(RUN, QRELS, merit=[]), r"unknown merit \[\]; expected one of"),
+        (lambda r: fe.exposure(RUN, QRELS, by=np.zeros(2)), "unknown unit of exposure array"),
+        (lambda r: fe.evaluate(np.array(3), QRELS, "nDCG"), r"cannot take array\(3\) as runs"),
+        (lambda r: fe.evaluate(RUN, QRELS, "nDCG", policy=np.zeros(2)), "unknown policy array"),
+        (
+            lambda r: fe.evaluate(pd.DataFrame([["q"] * 2], columns=["qid", "qid"]), QRELS),
+            "column 'qid' twice",
+        ),
+        (
+            lambda r: fe.Attribute.of("A", {"a": "x"}, kind=["nominal"]),
+            r"kind=\['nominal'\]; expected a text",
+        ),
+        (lambda r: fe.Task(runs_table=3), "runs_table = 3; expected the name of a file"),
+        (lambda r: fe.task(groups="x").__enter__(), "cannot take 'x' as groups; expected a dict"),
+        (lambda r: fe.PlackettLuce([1.0, 2.0]).exposure(tolerance="x"), "tolerance must lie between"),
+        (lambda r: fe.PlackettLuce([1.0, 2.0]).log_prob([[1], [1, 0]]), "rankings of different lengths"),
+        (lambda r: fe.Ridge(alpha=10**400).fit([[1.0]], [1]), "alpha=1000.* is not possible"),
         (lambda r: r.report("x", references="nobody"), "unknown run or file 'nobody'"),
         (
             lambda r: fe.compare(r.frame()),
@@ -421,7 +467,7 @@ RUN, QRELS = {"q": {"a": 1.0}}, {"q": {"a": 1}}
     ],
 )
 def test_wrong_arguments(result, call, message):
-    with pytest.raises(fe.UsageError, match=message):
+    with pytest.raises(fe.FairevalsError, match=message):
         call(result)
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import warnings
 from unicodedata import normalize
 
 import numpy as np
@@ -9,6 +11,7 @@ import pandas as pd
 import pytest
 
 from fairevals import InputError
+from fairevals.cli.main import main
 from fairevals.collection.inputs import load_qrels, load_run
 from fairevals.collection.spelling import document_variants, topic_variants
 from fairevals.evaluation import Plan, load_collection, score
@@ -123,3 +126,25 @@ def test_no_topic_matches():
         InputError, match=r"1 of 2 would be if Unicode were normalised \(NFC: 'e.u0301' for '.xe9'\)"
     ):
         score([load_run({"e\u0301": {"a": 1.0}, "x": {"a": 1.0}})], collection, Plan.of(collection, ["AP"]))
+
+
+def test_the_commands_that_look_at_one_run(tmp_path, capsys):
+    """`exposure` and `validate`, of text and of a table, remark it as `score` does."""
+    rows = FRAME.assign(rank=1, q0="Q0", tag="x")[["topic", "q0", "doc", "rank", "score", "tag"]]
+    rows.to_csv(tmp_path / "x.run", sep=" ", header=False, index=False)
+    FRAME.to_csv(tmp_path / "x.csv", index=False)
+    judged = [(t, 0, d, grade) for t, docs in QRELS.items() for d, grade in docs.items()]
+    pd.DataFrame(judged).to_csv(tmp_path / "q", sep=" ", header=False, index=False)
+    for name in ("x.run", "x.csv"):
+        words = ["--qrels", str(tmp_path / "q"), str(tmp_path / name)]
+        assert main(["score", *words, "-m", "AP"]) == 0
+        err = capsys.readouterr().err
+        remarks = [line.split(": ", 2)[2] for line in err.splitlines() if "normalised" in line]
+        assert len(remarks) == 2
+        with warnings.catch_warnings():
+            warnings.simplefilter("always")
+            assert main(["exposure", *words]) == 0
+        assert [line.split(": ", 3)[3] for line in capsys.readouterr().err.splitlines()] == remarks
+        assert main(["validate", *words, "--format", "json"]) == 1  # a topic is not the task's
+        rows = [row for row in json.loads(capsys.readouterr().out) if row["kind"] == "spelling"]
+        assert [(row["level"], row["found"]) for row in rows] == [("warning", remark) for remark in remarks]

@@ -324,3 +324,9 @@ def test_wrong_runs_tables(read, tmp_path, text, message):
 def test_a_missing_runs_table(read):
     with pytest.raises(InputError, match=r"none\.csv: cannot be read"):
         read('runs = "none.csv"')
+
+
+def test_a_task_that_is_too_large(read):
+    assert read("\n" * 1000 + "cutoff = 3\n" + "#" * 1000).cutoff == 3
+    with pytest.raises(InputError, match=r"task.toml: more than 4194304 bytes; expected a smaller task file"):
+        read("\n" * (4 << 20) + "cutoff = 3\n")

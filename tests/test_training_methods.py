@@ -1,4 +1,4 @@
-"""Methods, early stopping, linear programmes, saved policies."""
+"""Methods, early stopping, saved policies."""
 
 from __future__ import annotations
 
@@ -11,12 +11,9 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from experiments.datasets import credit_queries, german_credit, simulated
 from fairevals.errors import InputError, UsageError
-from fairevals.measures.disparity import group_disparity
 from fairevals.training import (
     METHODS,
     Dataset,
@@ -30,7 +27,6 @@ from fairevals.training import (
     sweep,
     train_policy,
 )
-from fairevals.training.lp import birkhoff, fair_ranking, sample_mixture
 from fairevals.training.models import Adam
 from fairevals.training.policies import TrainedPolicy
 
@@ -364,76 +360,6 @@ def test_features_centered_by_group_reach_every_step(tmp_path):
     np.testing.assert_array_equal(loaded.predict(valid), policy.predict(valid))
     with pytest.raises(UsageError, match="needs groups"):
         loaded.predict(replace(valid, membership=None))
-
-
-# Linear programme -------------------------------------------------------------------
-
-
-@given(st.integers(0, 10**6), st.integers(1, 9), st.integers(1, 3), st.floats(0, 5))
-@settings(max_examples=40, deadline=None)
-def test_programmes_are_doubly_stochastic_and_their_rankings_reproduce_them(seed, n, groups, lam):
-    rng = np.random.default_rng(seed)
-    grades = rng.integers(0, 4, n) * rng.choice([1.0, 0.37])
-    P = fair_ranking(grades, np.eye(groups)[rng.integers(0, groups, n)], lam)
-    assert P.min() >= 0
-    np.testing.assert_allclose(P.sum(axis=0), 1, atol=1e-9)
-    np.testing.assert_allclose(P.sum(axis=1), 1, atol=1e-9)
-    weights, rankings = birkhoff(P)
-    again = np.zeros_like(P)
-    for weight, ranking in zip(weights, rankings, strict=True):
-        assert sorted(ranking.tolist()) == list(range(n))
-        again[ranking, np.arange(n)] += weight
-    np.testing.assert_allclose(again, P, atol=1e-9)
-    assert weights.sum() == pytest.approx(1) and len(weights) <= (n - 1) ** 2 + 1
-
-
-def test_birkhoff_of_a_dense_matrix():
-    rng = np.random.default_rng(0)
-    P = sum(w * np.eye(7)[rng.permutation(7)] for w in rng.dirichlet(np.ones(30)))
-    weights, rankings = birkhoff(P)
-    again = np.zeros_like(P)
-    for weight, ranking in zip(weights, rankings, strict=True):
-        again[ranking, np.arange(7)] += weight
-    np.testing.assert_allclose(again, P, atol=1e-9)
-
-
-@given(st.integers(0, 10**6), st.integers(2, 8), st.integers(2, 3), st.floats(0.01, 3))
-@settings(max_examples=25, deadline=None)
-def test_no_mixture_of_rankings_beats_the_programme(seed, n, groups, lam):
-    """Its objective is DCG − λ·D_group, as the measures define them, of the best exposures."""
-    rng = np.random.default_rng(seed)
-    grades = rng.integers(1, 4, n).astype(float)
-    membership = np.eye(groups)[np.arange(n) % groups]
-    v = 1 / np.log2(np.arange(2, n + 2))
-
-    def objective(P):
-        penalty = group_disparity(P @ v, grades, membership)
-        return (np.exp2(grades) - 1) @ P @ v - lam * np.nan_to_num(penalty)
-
-    best = objective(fair_ranking(grades, membership, lam))
-    for _ in range(20):
-        P = sum(w * np.eye(n)[rng.permutation(n)] for w in rng.dirichlet(np.ones(4)))
-        assert objective(P) <= best + 1e-7
-
-
-def test_programme_trades_utility_for_fairness():
-    grades = np.array([1.0, 1.0, 0.99, 0.98])
-    membership = np.eye(2)[[0, 0, 1, 1]]
-    v = 1 / np.log2(np.arange(2, 6))
-    gaps, gains = [], []
-    for lam in (0.0, 10.0):
-        P = fair_ranking(grades, membership, lam)
-        ratio = (P @ v) @ membership / (grades @ membership)
-        gaps.append(max(0.0, ratio[0] - ratio[1]))
-        gains.append((np.exp2(grades) - 1) @ P @ v)
-    assert gaps[0] > 0.1 and gaps[1] < 1e-9
-    assert gains[1] < gains[0]
-
-
-def test_samples_of_a_mixture_have_its_shares():
-    weights, rankings = np.array([0.6, 0.3, 0.1]), np.array([[0, 1], [1, 0], [0, 1]])
-    drawn = sample_mixture(weights, rankings, 1000, np.random.default_rng(0))
-    assert abs((drawn[:, 0] == 0).mean() - 0.7) <= 0.002
 
 
 # Saved policies ------------------------------------------------------------------------

@@ -50,6 +50,12 @@ def add_collection(parser: Any) -> None:
     parser.add_argument("--qrels", action="append", metavar="Q", help=text)
 
 
+def add_anonymous(parser: Any) -> None:
+    """--anonymous."""
+    text = 'call the runs "Run 01" and so on, in an order that --seed decides, and write which is which to this file'
+    parser.add_argument("--anonymous", metavar="KEY.csv", help=text)
+
+
 def add_topics(parser: Any) -> None:
     """--topics."""
     text = "list of the topics, one id per line or a table with a column topic; overrides the task's"
@@ -57,17 +63,24 @@ def add_topics(parser: Any) -> None:
 
 
 RUN = "a run file, compressed or not, - for standard input; or a folder of parquet files"
+RUNS = f"{RUN}; or a folder or a zip archive of runs"
 
 
 def add_runs(parser: Any) -> None:
     """The runs."""
-    parser.add_argument("runs", nargs="+", metavar="RUN", help=RUN)
+    parser.add_argument("runs", nargs="+", metavar="RUN", help=RUNS)
 
 
 def add_measures(parser: Any) -> None:
     """-m."""
     text = "such as nDCG@10 or \"GF(attr='HINDEX')@20\"; repeated for several (default: the task's)"
     parser.add_argument("-m", "--measure", action="append", dest="measures", metavar="MEASURE", help=text)
+
+
+def add_by(parser: Any) -> None:
+    """--by."""
+    text = "by topic group: the name of [topic_groups.NAME] in the task, or a csv or tsv table with topic and group"
+    parser.add_argument("--by", dest="topic_groups", metavar="GROUPS", help=text)
 
 
 def add_tests(parser: Any) -> None:
@@ -99,11 +112,11 @@ def add_policy(parser: Any) -> None:
     add("--temperature", type=positive_number, metavar="T", help="divides the log-weights (default 1)")
 
 
-def add_output(parser: Any, default: str = "table") -> None:
+def add_output(parser: Any, default: str = "table", more: tuple[str, ...] = ()) -> None:
     """--format, -o, --force, --spreadsheet, -p."""
     add = parser.add_argument_group("output").add_argument
     formats = ("table", "csv", "tsv", "json", "latex")
-    add("--format", choices=formats, default=default, help=f"default: {default}")
+    add("--format", choices=(*formats, *more), default=default, help=f"default: {default}")
     add_file(add)
     text = "in csv and tsv, put ' before names that a spreadsheet would take for formulas, such as =1+1"
     add("--spreadsheet", action="store_true", help=text)
@@ -130,7 +143,18 @@ def add_jobs(parser: Any) -> None:
     parser.add_argument("--jobs", type=whole(1), default=1, metavar="N", help=text)
 
 
-INPUTS = ("task", "topics", "qrels", "runs", "run_file", "baseline", "trained", "data", "groups")
+INPUTS = (
+    "task",
+    "topics",
+    "qrels",
+    "runs",
+    "run_file",
+    "baseline",
+    "trained",
+    "data",
+    "groups",
+    "topic_groups",
+)
 """The arguments of all commands that name files or folders to read."""
 
 
@@ -138,11 +162,12 @@ def check_outputs(args: argparse.Namespace, named: Iterable[Path] = (), outputs:
     """Refuse to replace an input, unless --force is given; call it before any work.
 
     Inputs are what the arguments name, with all files of a folder, and the files `named` in the task. Outputs are
-    -o and --figure, and the `outputs` given here.
+    -o, --figure and --anonymous, and the `outputs` given here.
     """
+    from fairevals.io.archives import member_of
     from fairevals.io.streams import reads_once
 
-    given = (getattr(args, name, None) for name in ("output", "figure"))
+    given = (getattr(args, name, None) for name in ("output", "figure", "anonymous"))
     files = [*(Path(file) for file in given if file not in (None, "-")), *outputs]
     if len({realpath(file) for file in files}) < len(files):
         raise UsageError(f"two outputs are {escape(str(files[0]), 200)}; give each a file of its own")
@@ -151,7 +176,9 @@ def check_outputs(args: argparse.Namespace, named: Iterable[Path] = (), outputs:
         return
     values = [getattr(args, name, None) or [] for name in INPUTS]
     inputs = [path for value in values for path in ([value] if isinstance(value, str) else value)]
-    for path in (*inputs, *named):
+    for given_path in (*inputs, *named):
+        archive = member_of(given_path)
+        path = archive[0] if archive else given_path
         folder = Path(path)
         for read in folder.rglob("*") if folder.is_dir() else [path]:
             for file in files:
@@ -191,9 +218,12 @@ def policy_of(args: argparse.Namespace, collection: Collection) -> PolicySpec:
 
 def plan_of(args: argparse.Namespace, outputs: Iterable[Path] = ()) -> tuple[Collection, Plan]:
     """The collection, and the plan with the measures and the policy that were given."""
+    from fairevals.collection.topics import topic_groups
     from fairevals.evaluation import Plan
 
     collection = collection_of(args, outputs)
+    if getattr(args, "topic_groups", None) is not None:  # a wrong name should fail before the work
+        topic_groups(collection.task, args.topic_groups, collection.qrels.topics)
     return collection, Plan.of(collection, args.measures, policy_of(args, collection))
 
 

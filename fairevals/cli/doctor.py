@@ -14,6 +14,7 @@ OPTIONAL = {
     "pyarrow": ("parquet", "runs as parquet files and folders"),
     "zstandard": ("zst", "files compressed by zstd"),
     "distributed": ("dask", "scoring on a Dask cluster (--dask)"),
+    "pyyaml": ("yaml", "checking the metadata of runs"),
     "starlette": ("annotate", "the browser tool for assessors"),
     "uvicorn": ("annotate", "its server"),
     "shtab": ("completion", "completion in shells"),
@@ -51,6 +52,7 @@ def run(args: argparse.Namespace) -> int:
     limits = Limits.current()
     print(f"\nlimits:\n  FAIREVALS_MAX_BYTES {limits.bytes:<14} bytes of one file, decompressed")
     print(f"  FAIREVALS_MAX_LINE  {limits.line:<14} bytes of one line")
+    print(f"  FAIREVALS_MAX_CELLS {limits.cells:<14} documents of one topic × groups of one attribute")
     missing = [name for name, state in versions.items() if state is None]
     if missing:
         print(f"\nmissing: {', '.join(missing)}", file=sys.stderr)

@@ -17,8 +17,8 @@ from fairevals import __version__
 from fairevals.errors import FairevalsError, UsageError, escape, unknown
 
 COMMANDS = (
-    *("score", "compare", "report", "exposure", "validate", "pool", "annotate", "derive", "train", "predict"),
-    *("demo", "doctor", "completion"),
+    *("score", "compare", "report", "exposure", "validate", "pool", "annotate", "derive", "power", "export"),
+    *("train", "predict", "demo", "doctor", "completion"),
 )
 """Every command; its module in this package has the same name."""
 
@@ -196,6 +196,10 @@ def _run(words: list[str]) -> int:
         signal.signal(signal.SIGALRM, signal.default_int_handler)
     warnings.showwarning = _print_warning
     args = make_parser(words[0]).parse_args(words[1:])
+    if "runs" in args and words[0] != "validate":  # which tells what is wrong with each
+        from fairevals.io.archives import each_run
+
+        args.runs = each_run(args.runs)
     code: int = args.run(args)
     return code
 

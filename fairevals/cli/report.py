@@ -5,6 +5,7 @@ from pathlib import Path
 
 from fairevals.cli import common
 from fairevals.cli.compare import check_tests, with_baseline
+from fairevals.errors import UsageError, escape
 
 SUMMARY = "Write a report: one self-contained page, the scores, the figures, and a JSON file with all of it."
 EXAMPLE = """  fairevals report --task qrels/task.toml runs/*.run --baseline bm25 -o report
@@ -20,16 +21,19 @@ def configure(parser: argparse.ArgumentParser) -> None:
     text = "the tag of a run to mark as a reference policy, without letters; may be given several times"
     add("--reference", action="append", default=[], dest="references", metavar="TAG", help=text)
     common.add_measures(parser)
+    common.add_by(parser)
     common.add_tests(parser)
     text = "an output folder of `fairevals train` whose policies are shown too; may be given several times"
     add("--trained", action="append", default=[], metavar="DIR", help=text)
     common.add_policy(parser)
+    common.add_anonymous(parser)
     common.add_jobs(parser)
-    contents = "index.html, scores.csv, report.json and figures/; an earlier report there is replaced"
-    common.add_folder(parser.add_argument_group("output"), contents)
+    files = "index.html, scores.csv, leaderboard.csv and .tex, report.json and figures/"
+    common.add_folder(parser.add_argument_group("output"), f"{files}; an earlier report there is replaced")
 
 
 def run(args: argparse.Namespace) -> int:
+    from fairevals.evaluation.anonymous import anonymised, write_key
     from fairevals.io.folders import PAGE
     from fairevals.report.gather import gather
     from fairevals.report.write import REPORT, write_report
@@ -37,11 +41,20 @@ def run(args: argparse.Namespace) -> int:
     folder = Path(args.output)
     REPORT.check(folder, force=args.force)  # before the work
     check_tests(args)
-    replaced = [folder / name for name in (PAGE, "scores.csv", REPORT.marker)]
+    replaced = [
+        folder / name for name in (PAGE, "scores.csv", "leaderboard.csv", "leaderboard.tex", REPORT.marker)
+    ]
     collection, plan = common.plan_of(args, [*replaced, *folder.glob("figures/*")])
     runs, baseline = args.runs, None
     if args.baseline is not None:
         runs, baseline = with_baseline(runs, args.baseline)
+    if args.anonymous:
+        if Path(args.anonymous).resolve().is_relative_to(folder.resolve()):
+            raise UsageError(f"--anonymous {escape(args.anonymous)} is in the folder of the report")
+        hidden = anonymised(runs, plan.policy.seed)
+        if isinstance(baseline, int):
+            baseline = [one.run for one in hidden].index(runs[baseline])
+        runs = hidden
     report = gather(
         runs,
         collection,
@@ -50,12 +63,15 @@ def run(args: argparse.Namespace) -> int:
         references=args.references,
         test=args.test,
         correction=args.correct,
+        by=args.topic_groups,
         trained=[Path(name) for name in args.trained],
         given=args.measures is not None,
         qrels=args.qrels,
         jobs=args.jobs,
         progress=common.progress("scoring"),
     )
+    if args.anonymous:
+        write_key(args.anonymous, report.scores, runs, collection.task)
     files = write_report(report, folder, force=args.force)
     common.log(*report.remarks)
     print(f"written: {files[0]} and {len(files) - 1} other files")

@@ -1,14 +1,21 @@
 """`fairevals score`."""
 
+from __future__ import annotations
+
 import argparse
 from concurrent.futures import Executor
 from contextlib import AbstractContextManager, nullcontext
+from typing import TYPE_CHECKING, Any
 
 from fairevals.cli import common
-from fairevals.errors import UsageError
+from fairevals.errors import UsageError, pluralize
+
+if TYPE_CHECKING:
+    from fairevals.result import Result
 
 SUMMARY = "Score runs for usefulness and fairness: a leaderboard, or a table for other programs."
 EXAMPLE = """  fairevals score --task qrels/task.toml runs/*.run
+  fairevals score --task my.toml runs/*.run --by TYPE --ci --format latex
   fairevals score --qrels my.qrels my.run -m nDCG@10 -m AP -q --format csv -o scores.csv"""
 
 
@@ -18,10 +25,14 @@ def configure(parser: argparse.ArgumentParser) -> None:
     common.add_measures(parser)
     add = parser.add_argument
     add("-q", "--per-topic", action="store_true", help="print every topic, not only means")
+    common.add_by(parser)
+    text = "also print 95 %% intervals over topics, and in tables letters: runs that share one do not differ"
+    add("--ci", action="store_true", help=text)
     text = "also print the parts of composed measures (GFR, M1), and the share of attention on unjudged documents"
     add("--components", action="store_true", help=text)
     common.add_policy(parser)
-    common.add_output(parser)
+    common.add_anonymous(parser)
+    common.add_output(parser, more=("tsm",))
     common.add_jobs(parser)
     text = "score on a Dask cluster, such as tcp://host:8786, whose workers can read the files"
     add("--dask", metavar="ADDRESS", help=text)
@@ -37,15 +48,44 @@ def run(args: argparse.Namespace) -> int:
         raise UsageError("give --jobs or --dask, not both")
     if args.timeout is not None and args.dask is None:
         raise UsageError("--timeout is for --dask ADDRESS")
+    if args.format == "tsm":
+        _check_tsm(args)
     collection, plan = common.plan_of(args)
+    if args.format == "tsm" and args.output is None and len(plan.measures) > 1:
+        raise UsageError("a tsm file has one measure: give one -m, or a folder for the files with -o")
     if args.components:
         plan = with_components(plan, collection, unjudged=True)
     show = common.progress("scoring")
     with nullcontext() if args.dask is None else _cluster(args) as executor:
-        result = scored(args.runs, collection, plan, jobs=args.jobs, executor=executor, progress=show)
+        options: Any = {"jobs": args.jobs, "executor": executor, "progress": show}
+        result = scored(args.runs, collection, plan, anonymous=args.anonymous, **options)
     common.log(*result.remarks)
-    options = {"places": args.places, "spreadsheet": args.spreadsheet}
-    common.emit([result.render(args.format, per_topic=args.per_topic, **options)], args.output)
+    if args.format == "tsm":
+        return _emit_tsm(result, args)
+    shown = {"by": args.topic_groups, "ci": args.ci, "places": args.places, "spreadsheet": args.spreadsheet}
+    common.emit([result.render(args.format, per_topic=args.per_topic, **shown)], args.output)
+    return 0
+
+
+def _check_tsm(args: argparse.Namespace) -> None:
+    """Refuse what topic-by-run matrices do not have, and a folder that they cannot be written to."""
+    from fairevals.io.folders import check_folder
+
+    if args.topic_groups is not None or args.ci:
+        raise UsageError("--format tsm has values by topic: omit --by and --ci")
+    if args.output is not None:
+        check_folder(args.output, force=args.force)
+
+
+def _emit_tsm(result: Result, args: argparse.Namespace) -> int:
+    for measure in result.measures:
+        if count := int(result.matrix(measure).isna().any(axis=1).sum()):
+            topics = f"{pluralize(count, 'topic')} without a value of every run"
+            common.log(f"{result.scores.label(measure)}: left out of the matrix: {topics}")
+    if args.output is None:
+        common.emit([result.tsm(places=args.places)], None)
+    else:
+        result.to_tsm(args.output, places=args.places, force=args.force)
     return 0
 
 

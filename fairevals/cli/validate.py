@@ -7,7 +7,7 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 from fairevals.cli import common
-from fairevals.errors import escape, pluralize
+from fairevals.errors import InputError, escape, pluralize
 
 if TYPE_CHECKING:
     from fairevals.io.out import Cell
@@ -38,7 +38,8 @@ def run(args: argparse.Namespace) -> int:
     collection = common.collection_of(args, judged=False)
     rows: list[tuple[Cell, ...]] = []
     errors = warnings = bad_files = 0
-    for path in args.runs:
+    files = [file for path in args.runs for file in _files(path)]
+    for path in files:
         counts: Counter[str] = Counter()
         errors_before = errors
         for problem in check_submission(path, collection, max_documents=args.max_docs, policy=args.policy):
@@ -55,9 +56,18 @@ def run(args: argparse.Namespace) -> int:
         bad_files += errors > errors_before
     if rows or args.format != "table":
         common.emit_table(Table(("file", "line", "level", "kind", "found", "expected"), tuple(rows)), args)
-    files = len(args.runs)
     common.log(
-        f"{pluralize(files, 'file')}: {files - bad_files} fine, {bad_files} with errors; "
+        f"{pluralize(len(files), 'file')}: {len(files) - bad_files} fine, {bad_files} with errors; "
         f"{pluralize(errors, 'error')}, {pluralize(warnings, 'warning')}"
     )
     return 1 if errors else 0
+
+
+def _files(path: str) -> list[str]:
+    """The files of a folder or an archive; the path itself if it is neither, or cannot be read."""
+    from fairevals.io.archives import each_run
+
+    try:
+        return each_run([path])
+    except InputError:
+        return [path]

@@ -1,3 +1,11 @@
 """The columnar model: runs, qrels and groups, aligned into padded blocks of topics."""
 
-from fairevals.collection.views import AttributeView, Exposed, Ranked, View
+from fairevals.collection.views import (
+    AttributeView,
+    Exposed,
+    ExposedTopics,
+    GroupView,
+    IntersectionView,
+    Ranked,
+    View,
+)

@@ -1,16 +1,17 @@
 """Runs joined with the judgements, as padded blocks of topics, cut so that memory stays bounded."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
 
 from fairevals.collection.collection import Collection
+from fairevals.collection.intersections import Intersection
 from fairevals.collection.qrels import Qrels, in_order
 from fairevals.collection.run import Run
-from fairevals.collection.views import AttributeView, Exposed, Ranked
+from fairevals.collection.views import AttributeView, Exposed, GroupView, IntersectionView, Ranked
 from fairevals.errors import InputError, Place, escape
 from fairevals.ids import Ids, Index
 from fairevals.typing import Bools, Floats, Ints
@@ -47,7 +48,7 @@ class Block:
     utility_weight: float = 1.0
     candidates: str = "judged"
     """Which documents means over a group are taken over: "judged", or "retrieved" (judged or retrieved)."""
-    attributes: Mapping[str, AttributeView] = field(default_factory=dict)
+    attributes: Mapping[str, GroupView] = field(default_factory=dict)
 
     @property
     def present(self) -> Bools:
@@ -78,11 +79,15 @@ class Block:
             judged=~np.isnan(self.raw_grades),
         )
 
-    def ranked(self, depth: int | None = None) -> Ranked:
-        """The one ranking of each topic."""
+    def order(self, depth: int | None = None) -> Ints:
+        """The one ranking of each topic as cell numbers (topics, ranks), −1 for padding."""
         width = int(self.retrieved.max(initial=0))
         ranks = np.arange(width if depth is None else min(width, depth))
-        return self.reordered(np.where(ranks < self.retrieved[:, None], ranks, -1))
+        return np.where(ranks < self.retrieved[:, None], ranks, -1)
+
+    def ranked(self, depth: int | None = None) -> Ranked:
+        """The one ranking of each topic."""
+        return self.reordered(self.order(depth))
 
     def reordered(self, order: Ints) -> Ranked:
         """The given rankings: `order` is (topics, ranks) or (topics, samples, ranks), cell numbers or −1."""
@@ -91,9 +96,8 @@ class Block:
         topic = np.arange(len(self.topics)).reshape(-1, *[1] * (order.ndim - 1))
         per_topic = (slice(None), None)[: order.ndim - 1]  # as many leading axes as `order` has
         attributes = {
-            name: replace(
-                a,
-                membership=a.membership[topic, cells] * there[..., None],
+            name: a.with_rows(
+                lambda membership: membership[topic, cells] * there[..., None],
                 target=a.target[per_topic],
                 applies=a.applies[per_topic],
             )
@@ -110,7 +114,7 @@ class Block:
             raw_grades=self.raw_grades,
             scores=self.scores,
             candidates=self.is_candidate,
-            memberships={name: a.membership for name, a in self.attributes.items()},
+            pool=self.attributes,
         )
 
 
@@ -123,6 +127,8 @@ class Requirements:
     all_documents: bool = False
     """Whether judged documents that were not retrieved are included."""
     attributes: tuple[str, ...] = ()
+    by_rank: tuple[str, ...] = ()
+    """Those of which a measure needs the memberships of every document, and not only sums over documents."""
 
 
 @dataclass(frozen=True)
@@ -167,22 +173,25 @@ def blocks(
     topic, docs, scores = topic_of_list[list_of[kept_rows]], run.docs.take(kept_rows), run.scores[kept_rows]
     samples: _Samples | None = None
     if not sampled:
-        rows, _ = _with_judged(topic, docs, scores, qrels, requirements.all_documents)
+        rows, _ = with_judged(topic, docs, scores, qrels, requirements.all_documents)
     else:
         first, inverse = np.unique(Index(topic, docs).find(topic, docs), return_inverse=True)
         once = topic[first], docs.take(first), scores[first]
-        rows, order = _with_judged(*once, qrels, requirements.all_documents, by_name=True)
+        rows, order = with_judged(*once, qrels, requirements.all_documents, by_name=True)
         number = _sample_numbers(run, topic_of_list)[list_of[kept_rows]]
         samples = _Samples(topic, number, rank[kept_rows], rows.cell[np.argsort(order)[inverse]])
     sizes = np.maximum(np.bincount(rows.topic, minlength=len(qrels.topics)), np.diff(qrels.offsets))
     if samples is not None:
         sizes = np.maximum(sizes, _sample_sizes(samples, run, qrels))
-    groups = (len(collection.attributes[name].spec.groups) for name in requirements.attributes)
-    for start, stop in _cuts(sizes, min(cells, GROUP_CELLS // max(groups, default=1))):
+    # Groups for which there is an array of documents × groups; those of the others are one row per topic.
+    widths = [1, *(collection.width(name, name in requirements.by_rank) for name in requirements.attributes)]
+    groups = [1, *(len(collection.attributes[name].spec.groups) for name in requirements.attributes)]
+    sizes = np.maximum(sizes, max(groups) // max(widths))
+    for start, stop in _cuts(sizes, min(cells, GROUP_CELLS // max(widths))):
         yield _block(rows, samples, start, stop, collection, requirements)
 
 
-def _with_judged(
+def with_judged(
     topic: Ints, docs: Ids, scores: Floats, qrels: Qrels, all_documents: bool, by_name: bool = False
 ) -> tuple[_Rows, Ints]:
     """Join the grades, and add the judged documents that are missing if required; also the order of the given rows.
@@ -266,22 +275,27 @@ def _block(
     raw_grades, scores = np.full(shape, np.nan), np.full(shape, -np.inf)
     raw_grades[topic, column] = rows.grades[here]
     scores[topic, column] = rows.scores[here]
-    views = {}
+
+    views: dict[str, GroupView] = {}
     for name in requirements.attributes:
         attribute = collection.attributes[name]
-        membership = np.zeros((*shape, len(attribute.spec.groups)))
+        target, applies = attribute.target[start:stop], attribute.applies[start:stop]
         concerned = np.flatnonzero(attribute.applies[rows.topic[here]])
-        known = attribute.memberships(rows.topic[here][concerned], docs.take(concerned))
-        membership[topic[concerned], column[concerned]] = known
-        views[name] = AttributeView(
-            groups=attribute.spec.groups,
-            ordinal=attribute.spec.kind == "ordinal",
-            membership=membership,
-            target=attribute.target[start:stop],
-            applies=attribute.applies[start:stop],
-            divergence=attribute.spec.divergence,
-            weight=attribute.spec.weight,
-        )
+        known = collection.memberships(name, rows.topic[here][concerned], docs.take(concerned))
+        cells = topic[concerned] * shape[1] + column[concerned]
+        factors = tuple(_scattered(weights, cells, shape) for weights in known)
+        if isinstance(attribute, Intersection):
+            views[name] = IntersectionView(attribute.spec.groups, factors, target, applies)
+        else:
+            views[name] = AttributeView(
+                groups=attribute.spec.groups,
+                ordinal=attribute.spec.kind == "ordinal",
+                membership=factors[0],
+                target=target,
+                applies=applies,
+                divergence=attribute.spec.divergence,
+                weight=attribute.spec.weight,
+            )
     return Block(
         first=start,
         topics=collection.qrels.topics[start:stop],
@@ -297,6 +311,15 @@ def _block(
         candidates=collection.task.candidates,
         attributes=views,
     )
+
+
+def _scattered(weights: Floats, cells: Ints, shape: tuple[int, int]) -> Floats:
+    """Memberships (n, groups) at their cells of (topics, documents, groups); 0 elsewhere."""
+    if cells.size < shape[0] * shape[1]:  # else they fill the block, in order
+        filled = np.zeros((shape[0] * shape[1], weights.shape[1]))
+        filled[cells] = weights
+        weights = filled
+    return weights.reshape(*shape, weights.shape[1])
 
 
 def _rankings(samples: _Samples, start: int, stop: int) -> Ints:

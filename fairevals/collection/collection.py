@@ -4,18 +4,20 @@ import os
 import warnings
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, Self
+from typing import Any, Self, cast
 
 import numpy as np
 
 from fairevals.collection.groups import Attribute, load_attribute
 from fairevals.collection.inputs import load_qrels
+from fairevals.collection.intersections import Intersection
 from fairevals.collection.qrels import Qrels
-from fairevals.errors import InputWarning, UsageError, escape, pluralize, unknown
+from fairevals.errors import InputError, InputWarning, UsageError, check_known, escape, names, pluralize
 from fairevals.ids import Ids
+from fairevals.io.tables import text_keys
 from fairevals.io.task import Task, read_task
 from fairevals.io.topics import Topics, read_topics
-from fairevals.typing import Ints
+from fairevals.typing import Floats, Ints
 
 Slice = tuple[Qrels, dict[str, dict[str, Any]]]
 """What depends on some topics only: their judgements, and those fields of each attribute. It is small enough to be
@@ -30,8 +32,8 @@ class Collection:
     qrels: Qrels
     groups: Mapping[str, Any] = field(default_factory=dict)
     """Attributes given from Python; they override the task's."""
-    attributes: Mapping[str, Attribute] = field(default_factory=dict)
-    """Those that are loaded, because a measure needs them."""
+    attributes: Mapping[str, Attribute | Intersection] = field(default_factory=dict)
+    """Those that are loaded, because a measure, or an intersection, needs them."""
     listed: Topics | None = None
     """The list of topics, if there is one."""
 
@@ -41,25 +43,57 @@ class Collection:
         return self.listed.ids if self.listed is not None else self.qrels.topics
 
     @property
+    def intersections(self) -> dict[str, Intersection]:
+        """All intersections of attributes; only those in `attributes` are bound to the topics."""
+        given = {name: one for name, one in self.groups.items() if isinstance(one, Intersection)}
+        declared = {name: Intersection.from_spec(spec) for name, spec in self.task.intersections.items()}
+        return {**{name: one for name, one in declared.items() if name not in self.groups}, **given}
+
+    @property
     def attribute_names(self) -> tuple[str, ...]:
-        """All attributes, loaded or not."""
-        return tuple(dict.fromkeys([*self.task.attributes, *self.groups]))
+        """All attributes and then all intersections, loaded or not."""
+        return tuple(dict.fromkeys([*self.ordinal, *self.intersections]))
 
     @property
     def ordinal(self) -> dict[str, bool]:
-        """Whether each attribute, loaded or not, is ordinal."""
-        given = {name: getattr(attribute, "spec", None) for name, attribute in self.groups.items()}
-        specs = {**self.task.attributes, **given}
-        return {name: getattr(spec, "kind", "") == "ordinal" for name, spec in specs.items()}
+        """Whether each attribute, loaded or not, is ordinal; without intersections."""
+        given = {name: getattr(one, "spec", None) for name, one in self.groups.items()}
+        specs, crossed = {**self.task.attributes, **given}, self.intersections
+        return {n: getattr(spec, "kind", "") == "ordinal" for n, spec in specs.items() if n not in crossed}
+
+    def width(self, name: str, by_rank: bool) -> int:
+        """How many groups there are for each document in memory.
+
+        Those of an intersection are only formed if a measure looks at ranks; else there are those of its attributes.
+        """
+        attribute = self.attributes[name]
+        if isinstance(attribute, Intersection) and not by_rank:
+            return max(len(self.attributes[part].spec.groups) for part in attribute.attributes)
+        return len(attribute.spec.groups)
+
+    def memberships(self, name: str, topic_codes: Ints, docs: Ids) -> list[Floats]:
+        """The memberships (n, groups) of n documents in an attribute, or in each of an intersection's."""
+        attribute = self.attributes[name]
+        if isinstance(attribute, Intersection):
+            parts = [cast(Attribute, self.attributes[part]) for part in attribute.attributes]
+            return attribute.memberships(parts, topic_codes, docs)
+        return [attribute.memberships(topic_codes, docs)]
 
     def with_attributes(self, names: Iterable[str]) -> Self:
-        """The same with these attributes loaded."""
-        loaded = {name: self.attributes.get(name) or self._load(name) for name in names}
+        """The same with these attributes loaded, and those that their intersections are made of."""
+        loaded: dict[str, Attribute | Intersection] = {}
+        crossed = self.intersections
+        for name in names:
+            for each in (*(crossed[name].attributes if name in crossed else ()), name):
+                if each not in loaded:
+                    loaded[each] = self.attributes.get(each) or self._load(each, loaded)
         return replace(self, attributes=loaded)
 
-    def _load(self, name: str) -> Attribute:
-        if name not in self.attribute_names:
-            raise unknown("attribute", name, self.attribute_names)
+    def _load(self, name: str, loaded: Mapping[str, Any]) -> Attribute | Intersection:
+        check_known("attribute", name, self.attribute_names)
+        if name in self.intersections:
+            intersection = self.intersections[name]
+            return intersection.bound(self.qrels, [loaded[part] for part in intersection.attributes])
         if name not in self.groups:
             return load_attribute(self.task.attributes[name], self.qrels)
         given = self.groups[name]
@@ -81,7 +115,11 @@ class Collection:
         docs = qrels.docs.take(rows).compact()
         judged = Qrels(qrels.source, topics, code[qrels.topic_of[rows]], docs, qrels.grades[rows])
         by_topic = {
-            name: {field: getattr(a, field)[numbers] for field in ("target", "applies", "numbers")}
+            name: {
+                field: getattr(a, field)[numbers]
+                for field in ("target", "applies", "numbers")
+                if hasattr(a, field)
+            }
             for name, a in self.attributes.items()
         }
         return judged, {name: {"topics": topics, **fields} for name, fields in by_topic.items()}
@@ -121,8 +159,9 @@ def load_collection(
         qrels = task.qrels if judged or listed is None else [path for path in task.qrels if path.exists()]
         if not qrels and (judged or listed is None):
             raise UsageError("there are no qrels: give a task that names them, or qrels")
-    nothing = Qrels("(no qrels)", (), np.zeros(0, np.int64), Ids.of([]), np.zeros(0))
-    loaded = load_qrels(qrels) if not isinstance(qrels, (list, tuple)) or qrels else nothing
+        if not qrels:
+            qrels = Qrels("(no qrels)", (), np.zeros(0, np.int64), Ids.of([]), np.zeros(0))
+    loaded = load_qrels(qrels)
     if task.max_grade is not None and task.max_grade < loaded.max_grade and loaded.topics:
         place = task.path or "the task"
         higher = f"{loaded.source} has a grade {loaded.max_grade:g}"
@@ -131,17 +170,35 @@ def load_collection(
     if listed is not None and unlisted:
         lists = f"{escape(listed.source, 300)} does not list {pluralize(len(unlisted), 'judged topic')}"
         warnings.warn(InputWarning(f"{lists}, such as {escape(unlisted[0])!r}"), stacklevel=2)
-    return Collection(task, loaded, named_groups(groups), listed=listed)
+    collection = Collection(task, loaded, named_groups(groups), listed=listed)
+    _check_intersections(collection)
+    return collection
+
+
+def _check_intersections(collection: Collection) -> None:
+    for name, one in collection.intersections.items():
+        if name in collection.task.attributes:
+            found = f"an intersection {escape(name)} with the name of an attribute"
+            raise InputError(one.spec.place, found, "a name of its own")
+        for part in one.attributes:
+            if part not in collection.ordinal:
+                found = f"an intersection {escape(name)} of the missing attribute {escape(part)!r}"
+                expected = f"one of {names(collection.ordinal)}" if collection.ordinal else "attributes"
+                raise InputError(one.spec.place, found, expected)
 
 
 def named_groups(groups: Any) -> dict[str, Any]:
-    """Attributes by name, from a dict {name: memberships or Attribute}, an `Attribute` or a list of them."""
+    """Attributes by name, from a dict {name: memberships or Attribute}, an `Attribute` or a list of them.
+
+    An `Intersection` may stand wherever an `Attribute` may.
+    """
     if groups is None:
         return {}
     if isinstance(groups, Mapping):
-        return {str(name): given for name, given in groups.items()}
-    several = [groups] if isinstance(groups, Attribute) else groups
-    if isinstance(several, (list, tuple)) and all(isinstance(one, Attribute) for one in several):
+        return text_keys(groups, "groups")
+    kinds = (Attribute, Intersection)
+    several = [groups] if isinstance(groups, kinds) else groups
+    if isinstance(several, (list, tuple)) and all(isinstance(one, kinds) for one in several):
         return {one.spec.name: one for one in several}
     raise UsageError(
         f"cannot take {escape(repr(groups))} as groups; expected a dict {{attribute: memberships}}, or Attributes"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import pairwise
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias
 
@@ -13,20 +13,22 @@ import numpy as np
 
 from fairevals.collection.inputs import is_frame, rename_columns
 from fairevals.collection.qrels import Qrels
-from fairevals.errors import InputError, Place, UsageError, escape, names, pluralize
+from fairevals.collection.targets import Targets, mean_of_relevant
+from fairevals.errors import InputError, Place, UsageError, escape, pluralize
 from fairevals.ids import Ids
 from fairevals.io.memberships import (
     MembershipColumns,
     Row,
-    checked_target,
     collect,
     group_name,
     group_names,
+    is_wide,
     read_memberships,
-    read_target_file,
     rows_of,
 )
-from fairevals.io.specs import AttributeSpec
+from fairevals.io.specs import TARGET_NAMES, AttributeSpec, TargetMixture, is_mixture
+from fairevals.io.streams import Limits
+from fairevals.io.tables import check_distinct
 from fairevals.typing import Bools, Floats, Ints
 
 if TYPE_CHECKING:
@@ -35,13 +37,7 @@ if TYPE_CHECKING:
     Memberships: TypeAlias = (
         pd.DataFrame | pd.Series[Any] | Mapping[str, str | Mapping[str, float]] | str | os.PathLike[str]
     )
-    Target: TypeAlias = (
-        str | os.PathLike[str] | Sequence[float] | Mapping[str, float] | Mapping[str, Sequence[float]]
-    )
-
-
-MEAN_CELLS = 1 << 23
-"""About how many memberships are averaged together, unless one topic alone has more."""
+    Target: TypeAlias = str | os.PathLike[str] | Sequence[float] | Mapping[str, Any]
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,17 +85,18 @@ class Attribute:
         Args:
             name: as in `attr='NAME'` of a measure.
             memberships: a dict {doc: group} or {doc: {group: weight}}, a DataFrame with columns
-                `[topic,] doc, group [, weight]`, a Series of groups whose index has the documents (or topics and
-                documents), or the path of a memberships file. A missing group (None, NaN) is unknown: `unmapped`
-                says what such a document counts as.
-            groups: the groups in their order. Without them, the categories of a Categorical; else the groups of
-                a target {group: share}; else those that occur, sorted by name. Ordinal groups need one of the
-                first three, and so do those of an NTCIR file.
+                `[topic,] doc, group [, weight]` or `[topic,] doc` and one column of numbers for each group, a Series
+                of groups whose index has the documents (or topics and documents), or the path of a memberships file.
+                Weights are divided by their sum for each document, with an `InputWarning` if it is not 1. A missing
+                group (None, NaN) is unknown: `unmapped` says what such a document counts as.
+            groups: the groups in their order. Without them, the columns of a wide table or the categories of a
+                Categorical; else the groups of a target {group: share}; else those that occur, sorted by name. Ordinal
+                groups need one of the first four, and so do those of an NTCIR file.
             kind: "nominal" or "ordinal"; by default nominal, except for an ordered Categorical.
-            target: "uniform", "relevant", one share for each group in their order, {group: share}, a file, or
-                {topic: shares}.
+            target: "uniform", "relevant", one share for each group in their order, {group: share}, a file,
+                {topic: shares}, or a mixture {"mix": [target, background], "weights": […], "unknown": group}.
 
-        >>> faculty = Attribute.of("FACULTY", {"a": {"law": 1, "arts": 3}, "b": "law"})
+        >>> faculty = Attribute.of("FACULTY", {"a": {"law": 0.25, "arts": 0.75}, "b": "law"})
         >>> faculty.spec.groups, faculty.columns.weights.tolist()
         (('arts', 'law'), [[0.75, 0.25], [0.0, 1.0]])
         >>> Attribute.of("SEX", {"a": "m"}, target={"m": 0.7, "f": 0.3}).spec.groups
@@ -107,6 +104,9 @@ class Attribute:
         """
         if not isinstance(name, str) or not name:
             raise UsageError(f"the name of an attribute is {escape(repr(name))}; expected a text")
+        for key, text in (("kind", kind), ("divergence", divergence)):
+            if text is not None and not isinstance(text, str):
+                raise _wrong(name, key, text, "a text")
         header: list[str] = []
         rows: list[Row] = []
         path = None
@@ -114,13 +114,15 @@ class Attribute:
             path = Path(memberships)
         else:
             table = _table_of(memberships, name)
+            if groups is None and is_wide(table):
+                groups = [column for column in table.columns if column not in ("topic", "doc")]
             dtype: Any = getattr(getattr(table, "group", None), "dtype", None)
             if hasattr(dtype, "categories"):
                 groups = dtype.categories if groups is None else groups
                 kind = kind or ("ordinal" if dtype.ordered else None)
             header, rows = rows_of(table, name)
         kind = kind or "nominal"
-        shares = _target_of(target, name)
+        shares = target_of(target, name)
         by_group = isinstance(shares, Mapping) and float in map(type, shares.values())
         if groups is None and kind == "ordinal" and not by_group:
             raise UsageError(f"attribute {escape(name)}: ordinal groups need groups=[…], in their order")
@@ -156,7 +158,9 @@ class Attribute:
         )
         for key, value, expected in spec.problems():
             raise _wrong(name, key, value, expected)
-        return cls(spec, collect(name, header, rows, spec.groups) if path is None else read_memberships(spec))
+        if path:
+            return cls(spec, read_memberships(spec))
+        return cls(spec, collect(name, header, rows, spec.groups, warn="weight" in header))
 
     def __repr__(self) -> str:
         counts = pluralize(len(self.spec.groups), "group"), pluralize(len(self.columns.docs), "document")
@@ -188,7 +192,8 @@ class Attribute:
             judged=rows.size,
             judged_unmapped=int(np.count_nonzero(~known)),
         )
-        return replace(aligned, target=np.where(applies[:, None], aligned._targets(qrels), np.nan))
+        target = aligned.targets(qrels).of(self.spec.target)
+        return replace(aligned, target=np.where(applies[:, None], target, np.nan))
 
     def _raise_unknown(self, qrels: Qrels, row: int) -> NoReturn:
         """Raise, with an id of each side: `doc1` against `DOC1` is the usual cause."""
@@ -203,15 +208,25 @@ class Attribute:
             f"memberships of documents of {escape(qrels.source, 300)}, such as {theirs}",
         )
 
-    def memberships(self, topic_codes: Ints, docs: Ids) -> Floats:
-        """The memberships (n, groups) of n documents, each of the topic `topics[code]`.
+    def rows(self, topic_codes: Ints, docs: Ids) -> Ints:
+        """The row of each document in `columns`, −1 where it has no membership."""
+        return self.columns.index.find(self.numbers[topic_codes], docs)
+
+    def memberships(self, topic_codes: Ints, docs: Ids, rows: Ints | None = None) -> Floats:
+        """The memberships (n, groups) of n documents, each of the topic `topics[code]`; `rows` if they are found.
 
         A document without membership gets what `unmapped` says: equal shares of all groups, the whole of one, or
         a row of zeros (`skip`); under `error` it is an `InputError`. Where the attribute does not apply the
-        row is zeros.
+        row is zeros. Raises before an array is made that is larger than `Limits` allow.
         """
         spec, applies = self.spec, self.applies[topic_codes]
-        rows = self.columns.index.find(self.numbers[topic_codes], docs)
+        counts = np.bincount(topic_codes, minlength=1)
+        if counts.max() * len(spec.groups) > Limits.current().cells:
+            topic = self.topics[int(counts.argmax())]
+            many = f"{counts.max()} documents of topic {escape(topic)!r}"
+            found = f"{many} in {len(spec.groups)} groups of {escape(spec.name)}"
+            raise InputError(Place(self.columns.name), f"{found}; raise FAIREVALS_MAX_CELLS to allow it")
+        rows = self.rows(topic_codes, docs) if rows is None else rows
         unmapped = applies & (rows < 0)
         if spec.unmapped == "error":
             for row in np.flatnonzero(unmapped)[:1].tolist():
@@ -223,72 +238,23 @@ class Attribute:
                     'one for every document, as the task says unmapped = "error"',
                 )
         weights = self.columns.dense(rows)
-        weights[~applies] = 0
-        weights[unmapped] = [group == spec.unmapped for group in spec.groups]
-        if spec.unmapped == "uniform" and "uniform" not in spec.groups:
-            weights[unmapped] = 1 / len(spec.groups)
+        if not applies.all():
+            weights[~applies] = 0
+        if unmapped.any():
+            weights[unmapped] = [group == spec.unmapped for group in spec.groups]
+            if spec.unmapped == "uniform" and "uniform" not in spec.groups:
+                weights[unmapped] = 1 / len(spec.groups)
         return weights
 
-    def _targets(self, qrels: Qrels) -> Floats:
-        """(topics, groups): the target of every topic to which this applies; other rows are arbitrary."""
-        spec, count = self.spec, len(self.spec.groups)
-        shape = (len(self.topics), count)
-        target: Any = spec.target
-        if target == "uniform":
-            return np.full(shape, 1 / count)
-        if target == "relevant":
-            return self._mean_of_relevant(qrels)
-        place = spec.place
-        if isinstance(target, Mapping) and all(isinstance(share, (int, float)) for share in target.values()):
-            if set(target) != set(spec.groups):
-                raise InputError(place, f"a target for {names(target)}", f"a share for {names(spec.groups)}")
-            target = tuple(target[group] for group in spec.groups)
-        if isinstance(target, Mapping):
-            known = {topic: checked_target(row, spec.groups, place) for topic, row in target.items()}
-            rows = np.full(shape, np.nan)
-            for code in np.flatnonzero(self.applies).tolist():
-                topic = self.topics[code]
-                if topic not in known and "*" not in known:
-                    raise InputError(
-                        place,
-                        f"no target of {escape(spec.name)} for topic {escape(topic)!r}",
-                        'one for every topic that it applies to, or "*" = […] for the rest',
-                    )
-                rows[code] = known[topic] if topic in known else known["*"]
-            return rows
-        if isinstance(target, (str, os.PathLike)):
-            if not Path(target).exists():
-                found = f"target {escape(os.fspath(target), 300)!r}: there is no such file"
-                raise InputError(place, found, "'uniform', 'relevant', shares of the groups, or a file")
-            return np.broadcast_to(np.array(read_target_file(target, spec.groups)), shape)
-        return np.broadcast_to(np.array(checked_target(target, spec.groups, spec.place)), shape)
-
-    def _mean_of_relevant(self, qrels: Qrels) -> Floats:
-        """The mean membership of each topic's documents with a grade above 0.
-
-        Documents without membership count as `unmapped` says; skipped ones do not count. A topic without any other
-        has no target (NaN).
-        """
-        relevant = np.flatnonzero((qrels.grades > 0) & self.applies[qrels.topic_of])
-        relevant = relevant[np.argsort(qrels.topic_of[relevant], kind="stable")]
-        size, groups = len(self.topics), len(self.spec.groups)
-        starts = np.searchsorted(qrels.topic_of[relevant], np.arange(size + 1))
-        mean = np.full((size, groups), np.nan)
-        # Some topics at a time: the memberships of all relevant documents in thousands of groups need not fit.
-        _, cuts = np.unique(starts[:-1] // (1 + MEAN_CELLS // groups), return_index=True)
-        for first, last in pairwise((*cuts.tolist(), size)):
-            here = relevant[starts[first] : starts[last]]
-            rows = self.memberships(qrels.topic_of[here], qrels.docs.take(here))
-            counted: Bools = np.asarray(rows.any(axis=1))
-            for topic in range(first, last):
-                mine = slice(starts[topic] - starts[first], starts[topic + 1] - starts[first])
-                if counted[mine].any():
-                    mean[topic] = rows[mine].sum(axis=0) / np.count_nonzero(counted[mine])
-        return mean
+    def targets(self, qrels: Qrels) -> Targets:
+        """What makes its targets for the topics of the qrels, to which it is bound."""
+        relevant = partial(mean_of_relevant, qrels, self.applies, [self])
+        spec = self.spec
+        return Targets(spec.name, spec.groups, self.topics, self.applies, spec.place, {"relevant": relevant})
 
 
 def _is_list(value: Any) -> bool:
-    return isinstance(value, Iterable) and not isinstance(value, str)
+    return np.iterable(value) and not isinstance(value, str)
 
 
 def _is_missing(value: Any) -> bool:
@@ -304,7 +270,9 @@ def _table_of(memberships: Any, name: str) -> Any:
         return {doc: group for doc, group in memberships.items() if not _is_missing(group)}
     if is_frame(memberships):
         table = rename_columns(memberships, ("topic", "doc"))
-        return table.dropna(subset=["group"]) if "group" in table.columns else table
+        if "group" in table.columns:
+            return table.dropna(subset=["group"])
+        return table.dropna(subset=table.columns.difference(["topic", "doc"]), how="all")
     levels = getattr(getattr(memberships, "index", None), "nlevels", 0)
     if not 1 <= levels <= 2:
         expected = "a dict {doc: group}, a DataFrame, a Series of groups by document, or a path"
@@ -312,21 +280,31 @@ def _table_of(memberships: Any, name: str) -> Any:
     return memberships.dropna().rename("group").rename_axis(["topic", "doc"][-levels:]).reset_index()
 
 
-def _target_of(target: Any, name: str) -> Any:
-    """A target given from Python as an `AttributeSpec` holds it."""
+def target_of(target: Any, name: str, known: Sequence[str] = TARGET_NAMES) -> Any:
+    """A target given from Python as an `AttributeSpec` holds it; `known` are the distributions with a name."""
     if isinstance(target, (str, os.PathLike)):
-        return target if target in ("uniform", "relevant") else Path(target)
+        return target if target in known else Path(target)
+    if isinstance(target, TargetMixture):
+        return target
+    if is_mixture(target):
+        try:
+            return TargetMixture.of(target, partial(target_of, name=name, known=known))
+        except ValueError as error:
+            raise _wrong(name, "target", target, str(error)) from None
     if hasattr(target, "to_dict"):  # a Series
         target = target.to_dict()
     try:
         if not isinstance(target, Mapping):
             return tuple(map(float, target))
+        check_distinct(list(map(group_name, target)), f"attribute {escape(name)}: target")
         return {
             group_name(key): tuple(map(float, row)) if isinstance(row, Iterable) else float(row)
             for key, row in target.items()
         }
+    except UsageError:
+        raise
     except (TypeError, ValueError):
-        expected = "'uniform', 'relevant', shares, {group: share}, {topic: shares} or a file"
+        expected = f"{', '.join(map(repr, known))}, shares, {{group: share}}, {{topic: shares}} or a file"
         raise _wrong(name, "target", target, expected) from None
 
 

@@ -7,13 +7,17 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from fairevals.collection.qrels import Qrels, read_qrels
 from fairevals.collection.run import Run
 from fairevals.errors import UsageError, escape, type_of
+from fairevals.io.archives import each_run
 from fairevals.io.dataset import Part, read_part
 from fairevals.io.qrels import qrels_from_frame
 from fairevals.io.runs import BY_SCORE, RunOptions, read_run_columns, run_from_frame
 from fairevals.io.streams import Source
+from fairevals.io.tables import check_distinct, text_keys
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -34,6 +38,10 @@ class Named:
 
     name: str
     run: Any
+
+
+class Anonymous(Named):
+    """A run whose own name, tag and file must not be shown."""
 
 
 def is_frame(what: Any) -> bool:
@@ -63,12 +71,13 @@ def _tabled(source: Any, value: str) -> Any:
     if _is_ranx(source):
         source = source.to_dict()
     if isinstance(source, Mapping):
+        check_distinct(list(map(str, source)), "topics")
         for topic, docs in source.items():
             if not isinstance(docs, Mapping):
                 found = f"{escape(repr(docs))} for topic {escape(str(topic))!r}"
                 raise UsageError(f"{found}; expected a dict {{doc: {value}}} for each topic")
         rows = [(topic, doc, number) for topic, docs in source.items() for doc, number in docs.items()]
-    elif isinstance(source, Iterable):
+    elif np.iterable(source):
         items = list(source)
         names = _fields(items[0], "topic", "doc", value) if items else []
         if not all(names):
@@ -83,27 +92,30 @@ def _tabled(source: Any, value: str) -> Any:
 
 def rename_columns(frame: pd.DataFrame, columns: Iterable[str] = tuple(COLUMN_NAMES)) -> pd.DataFrame:
     """The table with this package's names for columns."""
+    if not frame.columns.is_unique:
+        twice = frame.columns[frame.columns.duplicated()][0]
+        raise UsageError(f"the table has the column {escape(str(twice))!r} twice; expected different names")
     names = {ours: [name for name in COLUMN_NAMES[ours] if name in frame.columns] for ours in columns}
     return frame.rename(columns={given[0]: ours for ours, given in names.items() if given})
 
 
 def list_runs(runs: Any) -> list[Any]:
-    """The runs one by one, named where they have no file."""
+    """The runs one by one, also those of a folder or an archive, named where they have no file."""
     if isinstance(runs, (str, os.PathLike, Run)):
-        return [runs]
+        return each_run([runs])
     if is_frame(runs) or _is_ranx(runs) or (isinstance(runs, Mapping) and _is_scores(runs)):
         return [_named("run", runs)]
     if isinstance(runs, Mapping):
-        return [Named(str(name), _tabled(run, "score")) for name, run in runs.items()]
-    if not isinstance(runs, Iterable) or isinstance(runs, bytes):
+        return [named_run(name, run) for name, run in text_keys(runs, "runs").items()]
+    if not np.iterable(runs) or isinstance(runs, bytes):
         raise UsageError(
             f"cannot take {escape(repr(runs))} as runs; expected a path, a Run, a DataFrame, a dict of dicts, a list "
             "of those or a dict {name: run}"
         )
     items = list(runs)
     if items and not is_frame(items[0]) and all(_fields(items[0], "topic", "doc")):
-        return [Named("run", _tabled(items, "score"))]
-    return [_named(f"run{i}", run) for i, run in enumerate(items, 1)]
+        return [named_run("run", items)]
+    return each_run(_named(f"run{i}", run) for i, run in enumerate(items, 1))
 
 
 def _named(name: str, run: Any) -> Any:
@@ -111,7 +123,16 @@ def _named(name: str, run: Any) -> Any:
     if isinstance(run, (str, os.PathLike, Run, Named)):
         return run
     own = getattr(run, "name", None) if _is_ranx(run) else None
-    return Named(str(own or name), _tabled(run, "score"))
+    return named_run(str(own or name), run)
+
+
+def named_run(name: str, run: Any) -> Named:
+    """A run from Python under a name; without documents it is a `UsageError`, as an empty file is."""
+    table = _tabled(run, "score")
+    if is_frame(table) and not len(table):
+        expected = "at least one, such as {'topic': {'doc': 1.0}}"
+        raise UsageError(f"the run {escape(str(name))!r} has no documents; expected {expected}")
+    return Named(name, table)
 
 
 def _is_scores(mapping: Mapping[Any, Any]) -> bool:

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fairevals.errors import UsageError, escape
+from fairevals.errors import InputError, Place
 from fairevals.ids import Ids
+from fairevals.io.archives import files_in, is_zip
 from fairevals.io.dataset import is_dataset, read_dataset
 from fairevals.io.runs import BY_SCORE, RunColumns, RunOptions, read_run_columns, score_order
 from fairevals.io.streams import Source
@@ -97,12 +98,10 @@ class Run:
 
     @classmethod
     def _from(cls, source: Any, tag: str, order: str) -> Run:
-        from fairevals.collection.inputs import Named, frame_of, load_run
+        from fairevals.collection.inputs import frame_of, load_run, named_run
 
         frame = frame_of(source, "score", "a run", "score")
-        if not len(frame):
-            raise UsageError(f"the run {escape(tag)!r} has no documents")
-        return load_run(Named(tag, frame), RunOptions(order, "sample" in frame.columns))
+        return load_run(named_run(tag, frame), RunOptions(order, "sample" in frame.columns))
 
     @classmethod
     def of(cls, columns: RunColumns) -> Run:
@@ -120,7 +119,15 @@ class Run:
 
     @classmethod
     def open(cls, what: str | os.PathLike[str] | Source, options: RunOptions = BY_SCORE) -> Run:
-        """Read a run from a file of any format, a folder of parquet files, or `-` for standard input."""
+        """Read a run from a file of any format, a folder of parquet files, or `-` for standard input.
+
+        An archive must have one run.
+        """
+        if isinstance(what, (str, os.PathLike)) and is_zip(what):
+            files = files_in(what)
+            if len(files) > 1:
+                raise InputError(Place(os.fspath(what)), f"an archive of {len(files)} files", "one run")
+            what = files[0]
         if isinstance(what, Source):
             return cls.of(read_run_columns(what, options))
         return cls.of(read_dataset(what, options)) if is_dataset(what) else cls.open(Source.of(what), options)

@@ -14,7 +14,7 @@ import numpy as np
 
 from fairevals.collection.qrels import Qrels
 from fairevals.collection.run import Run
-from fairevals.errors import escape
+from fairevals.errors import escape, pluralize
 from fairevals.ids import Ids
 from fairevals.typing import Ints
 
@@ -33,6 +33,11 @@ class Variants:
         """Such as: `'cafe\\u0301' for 'caf\\xe9'`, so that the difference can be seen."""
         _, ours, judged = self.example
         return f"{escape(ascii(ours))} for {escape(ascii(judged))}"
+
+    def remark(self, noun: str) -> str:
+        """What to tell about them; the noun is what they are ids of."""
+        many = f"{pluralize(self.count, noun)} without judgements"
+        return f"{many} would have them if Unicode were normalised (NFC), such as {self}"
 
 
 def topic_variants(topics: Iterable[str], qrels: Qrels) -> Variants:
@@ -73,6 +78,16 @@ def document_variants(run: Run, qrels: Qrels) -> Variants:
         return Variants()
     first = min(found)
     return Variants(len(found), (qrels.topics[first[0]], first[1], found[first]))
+
+
+def variant_remarks(run: Run, qrels: Qrels) -> Iterator[str]:
+    """What to tell about the topics and documents of a run."""
+    for noun, variants in (
+        ("topic", topic_variants(run.topics, qrels)),
+        ("document", document_variants(run, qrels)),
+    ):
+        if variants.count:
+            yield variants.remark(noun)
 
 
 def _denormalised(docs: Ids) -> Iterator[tuple[int, str]]:

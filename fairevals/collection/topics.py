@@ -8,10 +8,10 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
-from fairevals.collection.inputs import is_frame
+from fairevals.collection.inputs import is_frame, rename_columns
 from fairevals.errors import InputError, Place, UsageError, escape, names, unknown
 from fairevals.io.streams import Source
-from fairevals.io.tables import table
+from fairevals.io.tables import check_columns, table, text_keys
 from fairevals.io.task import Task
 from fairevals.io.topics import read_topics
 
@@ -42,25 +42,31 @@ def topic_groups(task: Task, groups: Any, topics: Sequence[str]) -> dict[str, li
         groups = groups["file"]
     if isinstance(groups, (str, os.PathLike)):
         groups = _read(groups)
-    elif is_frame(groups) and {"topic", "group"} <= set(groups.columns):
-        groups = dict(zip(groups["topic"], groups["group"], strict=True))
-    elif hasattr(groups, "to_dict") and hasattr(groups, "index"):
-        groups = groups.to_dict()
+    elif is_frame(groups):
+        groups = rename_columns(groups, ("topic",))
+        check_columns(groups, name, ("topic", "group"), "columns topic and group")
+        groups = groups.set_index("topic")["group"]
+    if hasattr(groups, "to_dict") and hasattr(groups, "index"):  # a Series
+        if not groups.index.is_unique:
+            twice = escape(str(groups.index[groups.index.duplicated()][0]))
+            raise UsageError(f"{name}: topic {twice!r} twice; expected every topic once, with its group")
+        groups = groups.dropna().to_dict()
     if not isinstance(groups, Mapping) or not groups:
         raise UsageError(
             f"{name}: cannot take {escape(repr(groups))}; expected a name, a dict {{group: globs}} or "
             "{topic: group}, or a path"
         )
+    groups = text_keys(groups, name)
     several = any(isinstance(value, (list, tuple, set, frozenset)) for value in groups.values())
-    if not several and {str(key) for key in groups} & set(topics):  # {topic: group}
+    if not several and groups.keys() & set(topics):  # {topic: group}
         at = {topic: number for number, topic in enumerate(topics)}
         found: dict[str, list[int]] = {}
         for topic, group in groups.items():
             if group is not None and group == group:  # not NaN
-                found.setdefault(str(group), []).extend([at[str(topic)]] if str(topic) in at else [])
+                found.setdefault(str(group), []).extend([at[topic]] if topic in at else [])
         found = {group: sorted(numbers) for group, numbers in found.items()}
     else:
-        found = {str(group): _matching(globs, topics, name) for group, globs in groups.items()}
+        found = {group: _matching(globs, topics, name) for group, globs in groups.items()}
     for group in found:
         if group in RESERVED:
             raise UsageError(f"{name}: a group cannot be called {group!r}")

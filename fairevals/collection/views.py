@@ -1,13 +1,28 @@
-"""What a measure sees of a block of topics: documents by rank (`Ranked`), or documents with exposures (`Exposed`)."""
+"""What a measure sees.
 
-from collections.abc import Mapping
+Of a block of topics, documents by rank (`Ranked`) or documents with exposures (`Exposed`); or all topics of a run at
+once (`ExposedTopics`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Self
+from functools import cached_property
+from math import prod
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from fairevals.errors import unknown
-from fairevals.typing import Bools, Floats, Ints
+from fairevals.collection.products import product_membership
+from fairevals.errors import UsageError, unknown
+from fairevals.ids import Ids
+from fairevals.io.streams import Limits
+from fairevals.typing import Array, Bools, Floats, Ints
+
+if TYPE_CHECKING:
+    from fairevals.collection.groups import Attribute
+    from fairevals.collection.intersections import Intersection
 
 
 @dataclass(frozen=True)
@@ -27,6 +42,85 @@ class AttributeView:
     divergence: str = "JSD"
     weight: float = 1.0
 
+    @property
+    def factors(self) -> tuple[Floats, ...]:
+        """The memberships whose product `membership` is: here, itself."""
+        return (self.membership,)
+
+    def with_rows(self, rows: Callable[[Floats], Floats], **more: Floats | Bools) -> Self:
+        """The same for other documents: `rows` selects their memberships from an array (…, document, group)."""
+        return replace(self, membership=rows(self.membership), **more)  # type: ignore[arg-type]
+
+    @property
+    def known(self) -> Bools:
+        """(…, document): whether the document has a membership."""
+        return _known(self.factors)
+
+    @property
+    def main_group(self) -> Ints:
+        """(…, document): the number of the group with the largest membership, or of groups if there is none."""
+        return _main_group(self.factors)
+
+
+@dataclass(frozen=True)
+class IntersectionView:
+    """The intersection of several attributes of the documents in view; to a measure, one more attribute.
+
+    A document's membership in a group of the intersection is the product of its memberships in the attributes,
+    `factors`. With thousands of groups the product is large: measures that need only sums over documents take them
+    from the factors (`group_sums`).
+    """
+
+    groups: tuple[str, ...]
+    factors: tuple[Floats, ...]
+    """(…, document or rank, group) in each attribute."""
+    target: Floats
+    applies: Bools
+    ordinal: bool = False
+    divergence: str = "JSD"
+    weight: float = 0.0
+
+    @cached_property
+    def membership(self) -> Floats:
+        """(…, document or rank, group): the product, formed when it is asked for, if it is not too large."""
+        documents = prod(self.factors[0].shape[:-1])
+        if documents * len(self.groups) > Limits.current().cells:
+            raise UsageError(
+                f"a measure needs the memberships of {documents} documents in each of {len(self.groups)} groups of an "
+                "intersection; raise FAIREVALS_MAX_CELLS to allow it"
+            )
+        return product_membership(self.factors)
+
+    def with_rows(self, rows: Callable[[Floats], Floats], **more: Floats | Bools) -> Self:
+        """As that of an attribute; `rows` may also set memberships to 0."""
+        return replace(self, factors=tuple(map(rows, self.factors)), **more)  # type: ignore[arg-type]
+
+    @property
+    def known(self) -> Bools:
+        """(…, document): whether the document has a membership."""
+        return _known(self.factors)
+
+    @property
+    def main_group(self) -> Ints:
+        """(…, document): the number of the group with the largest membership, or of groups if there is none."""
+        return _main_group(self.factors)
+
+
+GroupView = AttributeView | IntersectionView
+"""What a measure sees as an attribute."""
+
+
+def _known(factors: tuple[Floats, ...]) -> Bools:
+    known: Bools = np.logical_and.reduce([factor.any(axis=-1) for factor in factors])
+    return known
+
+
+def _main_group(factors: tuple[Floats, ...]) -> Ints:
+    counts = tuple(factor.shape[-1] for factor in factors)
+    largest = np.ravel_multi_index([factor.argmax(axis=-1) for factor in factors], counts)
+    group: Ints = np.where(_known(factors), largest, prod(counts))
+    return group
+
 
 @dataclass(frozen=True)
 class View:
@@ -39,11 +133,11 @@ class View:
     ideal: Floats
     """(…, rank): the positive grades of all judged documents, descending, padded with 0."""
     max_grade: float
-    attributes: Mapping[str, AttributeView] = field(default_factory=dict)
+    attributes: Mapping[str, GroupView] = field(default_factory=dict)
     utility_weight: float = 1.0
 
-    def attribute(self, name: str) -> AttributeView:
-        """The attribute of that name."""
+    def attribute(self, name: str) -> GroupView:
+        """The attribute, or intersection, of that name."""
         if name not in self.attributes:
             raise unknown("attribute", name, self.attributes)
         return self.attributes[name]
@@ -61,8 +155,8 @@ class Ranked(View):
     """(topics, documents): the run's scores, for measures of other libraries."""
     candidates: Bools = field(default_factory=lambda: np.zeros((0, 0), bool))
     """(topics, documents): whether a document is a candidate, ranked or not."""
-    memberships: Mapping[str, Floats] = field(default_factory=dict)
-    """(topics, documents, groups): the memberships in each attribute of all documents, ranked or not."""
+    pool: Mapping[str, GroupView] = field(default_factory=dict)
+    """The attributes of all documents, ranked or not."""
 
     @property
     def ranked_candidates(self) -> Bools:
@@ -70,10 +164,6 @@ class Ranked(View):
         topics, documents = self.candidates.shape
         by_topic = self.candidates.reshape(topics, *[1] * (self.documents.ndim - 2), documents)
         return np.take_along_axis(by_topic, np.maximum(self.documents, 0), axis=-1) & self.present
-
-    def candidate_membership(self, name: str) -> Floats:
-        """Memberships (topics, documents, groups) in an attribute, 0 for documents that are not candidates."""
-        return self.memberships[name] * self.candidates[..., None]
 
     def cut(self, cutoff: int | None) -> Self:
         """The first `cutoff` ranks only (the ideal stays whole)."""
@@ -85,7 +175,7 @@ class Ranked(View):
             present=self.present[..., :cutoff],
             documents=self.documents[..., :cutoff],
             attributes={
-                name: replace(a, membership=a.membership[..., :cutoff, :])
+                name: a.with_rows(lambda membership: membership[..., :cutoff, :])
                 for name, a in self.attributes.items()
             },
         )
@@ -102,6 +192,86 @@ class Exposed(View):
     judged: Bools = field(default_factory=lambda: np.zeros((0, 0), bool))
     """(topics, documents): whether the qrels have the document."""
 
-    def candidate_membership(self, name: str) -> Floats:
-        """Memberships (topics, documents, groups) in an attribute, 0 for documents that are not candidates."""
-        return self.attribute(name).membership * self.candidates[..., None]
+
+@dataclass(frozen=True)
+class ExposedTopics:
+    """Several topics at once, in rows: one for each topic and document that is retrieved or judged, sorted by topic.
+
+    A document has the same number in all topics, so that its exposures can be summed over them.
+    """
+
+    topic: Ints
+    """(rows,): positions in `numbers`."""
+    document: Ints
+    """(rows,): from 0, in the order of the ids."""
+    exposure: Floats
+    grades: Floats
+    """(rows,): unjudged and negative are 0."""
+    candidates: Bools
+    docs: Ids
+    numbers: Ints
+    """(topics,): the numbers of the topics in the qrels."""
+    ranked: Bools
+    """(topics,): whether the run ranks any document."""
+    attributes: Mapping[str, Attribute | Intersection]
+    memberships: Callable[[str, Ints, Ids], Sequence[Floats]]
+    """The memberships of documents in an attribute, or in each of an intersection's: `Collection.memberships`."""
+    topic_groups: Mapping[str, Ints]
+    """For each name (topics,): the number of the topic's group, −1 without one."""
+    left_out: Floats | None = None
+    """(batches, rows): the exposure without each batch of samples, if it was sampled."""
+
+    def on(self, topics: Array) -> Self:
+        """Some of the topics, by their positions."""
+        place = np.full(self.numbers.size, -1)
+        place[topics] = np.arange(topics.size)
+        kept = np.flatnonzero(place[self.topic] >= 0)
+        kept = kept[np.argsort(place[self.topic[kept]], kind="stable")]
+        return replace(
+            self,
+            topic=place[self.topic[kept]],
+            document=self.document[kept],
+            exposure=self.exposure[kept],
+            grades=self.grades[kept],
+            candidates=self.candidates[kept],
+            docs=self.docs.take(kept),
+            numbers=self.numbers[topics],
+            ranked=self.ranked[topics],
+            topic_groups={name: groups[topics] for name, groups in self.topic_groups.items()},
+            left_out=None if self.left_out is None else self.left_out[:, kept],
+        )
+
+    @property
+    def documents(self) -> int:
+        """How many numbers of documents there are."""
+        return int(self.document.max(initial=-1)) + 1
+
+    def by_document(self, values: Array) -> Any:
+        """The values (rows,) as a sparse array (topics, documents)."""
+        return _sparse(values, self.topic, self.document, (self.numbers.size, self.documents))
+
+    def sum_by_topic(self, values: Floats) -> Floats:
+        """The sums (topics, …) of values (rows, …) over the documents of each topic."""
+        rows = np.arange(self.topic.size)
+        sums: Floats = _sparse(np.ones(rows.size), self.topic, rows, (self.numbers.size, rows.size)) @ values
+        return sums
+
+    def sum_by_document(self, values: Array) -> Floats:
+        """The sums (documents, …) of values (rows, …) over the topics."""
+        rows = np.arange(self.topic.size)
+        sums: Floats = _sparse(np.ones(rows.size), self.document, rows, (self.documents, rows.size)) @ values
+        return sums
+
+    def applies(self, name: str) -> Bools:
+        """(topics,): whether an attribute applies."""
+        return self.attributes[name].applies[self.numbers]
+
+    def membership(self, name: str) -> Floats:
+        """(rows, groups): the memberships in an attribute. They are looked up each time, because they may be large."""
+        return product_membership(self.memberships(name, self.numbers[self.topic], self.docs))
+
+
+def _sparse(values: Array, rows: Ints, columns: Ints, shape: tuple[int, int]) -> Any:
+    from scipy.sparse import csr_array  # it takes time to import
+
+    return csr_array((values.astype(np.float64), (rows, columns)), shape=shape)

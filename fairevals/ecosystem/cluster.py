@@ -13,7 +13,10 @@ from fairevals.errors import FairevalsError, UsageError, escape
 from fairevals.evaluation import SharingExecutor
 
 TIMEOUT = 30.0
-"""Seconds to wait for a scheduler, and for a worker while there is none."""
+"""Seconds to wait for a scheduler, and for a worker while none answers."""
+
+LEAST_SILENCE = 3.0
+"""Seconds after which a worker may count as frozen: those of a small cluster report twice a second."""
 
 
 def _same(value: Any) -> Any:
@@ -28,19 +31,20 @@ class Cluster(SharingExecutor):
         # `pure` would hash every argument to find repeated calls, and there are none. Dask repeats a piece whose
         # worker dies, until its setting `allowed-failures`; one that raises an error is not repeated.
         self._executor: Executor = client.get_executor(pure=False)
-        self.jobs = self._threads()
-
-    def _threads(self) -> int:
+        workers = self._workers()
+        self.jobs = sum(worker["nthreads"] for worker in workers.values())
         """How many pieces the workers can compute at a time."""
+
+    def _workers(self) -> dict[str, Any]:
+        """What the scheduler knows of each worker."""
         scheduler = self._client.scheduler
         if scheduler is None:  # the client has given up
             raise CancelledError
-        ask = self._client.sync
         try:
-            threads: dict[str, int] = ask(scheduler.ncores, workers=None, callback_timeout=self._timeout)
+            known: dict[str, Any] = self._client.sync(scheduler.identity, callback_timeout=self._timeout)
         except TimeoutError:
             raise FairevalsError(f"the Dask scheduler has not answered for {self._timeout:g} s") from None
-        return sum(threads.values())
+        return known["workers"]  # type: ignore[no-any-return]
 
     def share(self, value: Any) -> Any:
         """Send the value to one worker, from which the others fetch it when they need it.
@@ -57,13 +61,15 @@ class Cluster(SharingExecutor):
 
     def result(self, name: str, future: Future[Any]) -> Any:
         killed: Any = import_module("distributed.scheduler").KilledWorker
-        last = time.monotonic()
+        last, heard = time.monotonic(), set[tuple[str, float]]()
         while not (future.done() or wait([future], timeout=min(1.0, self._timeout)).done):
-            now = time.monotonic()
-            if self._threads():
+            now, before = time.monotonic(), heard
+            heard = {(name, worker["last_seen"]) for name, worker in self._workers().items()}
+            if heard - before:  # a frozen worker is known, but not heard of again
                 last = now
-            elif now - last > self._timeout:
-                raise FairevalsError(f"the Dask cluster has had no workers for {self._timeout:g} s")
+            limit = max(self._timeout, LEAST_SILENCE) if heard else self._timeout
+            if now - last > limit:
+                raise FairevalsError(f"no worker of the Dask cluster has answered for {limit:g} s")
         try:
             return future.result()
         except killed as error:
@@ -130,7 +136,7 @@ def _client(address: str, timeout: float) -> Any:
 def connected(address: str, timeout: float = TIMEOUT) -> Iterator[Cluster]:
     """Connect to the cluster at an address such as `tcp://host:8786`; it keeps running afterwards.
 
-    Raises after `timeout` seconds without an answer of the scheduler or without any worker.
+    Raises after `timeout` seconds without an answer of the scheduler or of any worker.
     """
     with _logs_off():
         client = _client(address, timeout)

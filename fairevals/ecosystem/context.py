@@ -9,8 +9,10 @@ from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from fairevals.collection.collection import named_groups
 from fairevals.collection.groups import Attribute
 from fairevals.collection.inputs import load_qrels
+from fairevals.collection.intersections import Intersection
 from fairevals.evaluation import Collection, load_collection
 from fairevals.io.task import Task, read_task
 
@@ -24,7 +26,7 @@ class TaskContext:
 
     task: Task = field(default_factory=Task)
     groups: Mapping[str, Any] = field(default_factory=dict)
-    loaded: dict[str, Attribute] = field(default_factory=dict)
+    loaded: dict[str, Attribute | Intersection] = field(default_factory=dict)
     """Attributes are kept once loaded: ir-measures needs them for every run and batch of topics."""
 
     def collection(self, qrels: Any) -> Collection:
@@ -64,7 +66,7 @@ def task(
         # A batch of topics without the largest grade must score as it does among all topics.
         given = replace(given, max_grade=load_qrels(given.qrels).max_grade)
     given = replace(given, policy=given.policy.updated(kind=policy))
-    token = current_context.set(TaskContext(given, dict(groups or {})))
+    token = current_context.set(TaskContext(given, named_groups(groups)))
     try:
         yield
     finally:

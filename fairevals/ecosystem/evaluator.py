@@ -22,6 +22,11 @@ class NativeEvaluator(ir_measures.Evaluator):
         # Two spellings may be one measure, such as GFR and GFR(util='ERR').
         self._natives = {theirs: native_measure(theirs) for theirs in measures}
         for measure in self._natives.values():
+            if measure.across_topics:
+                raise UsageError(
+                    f"{measure} has one value for all topics together, which ir-measures has no place for; "
+                    "use fairevals.evaluate"
+                )
             if current_context.get() is None and measure.attributes != "none":
                 raise UsageError(
                     f"{measure} needs groups: compute it inside `with fairevals.task('task.toml'):`, "

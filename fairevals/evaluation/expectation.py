@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import TypeAlias
 
 import numpy as np
 
@@ -20,23 +21,33 @@ CELLS_OF_SAMPLES = 1 << 22
 """How many (topic, sample, rank, group) cells are looked at together, at most."""
 
 
+Exposures: TypeAlias = dict[tuple[str, int | None], Exposure]
+"""By attention and cutoff."""
 NEARLY = 1e-3
 """Samples that differ from their mean by less than this agree."""
 
 
 def expectations(
-    measures: Sequence[Measure], policy: Policy, block: Block, task: Task | None = None
+    measures: Sequence[Measure],
+    policy: Policy,
+    block: Block,
+    task: Task | None = None,
+    exposures: Exposures | None = None,
 ) -> list[Estimate]:
     """The expected value of each measure on each topic of the block: exact where it can be, else sampled.
 
-    The task decides what topics without documents or without relevant documents are worth.
+    The task decides what topics without documents or without relevant documents are worth. Measures across topics are
+    undefined on each; the exposures that they need are added to `exposures`.
     """
     estimates: dict[str, Estimate] = {}
-    exposures: dict[tuple[str, int | None], Exposure] = {}
+    exposures = {} if exposures is None else exposures
     needed = {str(part): part for measure in measures for part in parts_of(measure)}
     sampled = {}
     for name, measure in needed.items():
-        if isinstance(measure, ExposureMeasure) or (isinstance(measure, LinearMeasure) and policy.sampled):
+        if isinstance(measure, ExposureMeasure) and measure.across_topics:
+            exposure_for(measure, policy, block, exposures)
+            estimates[name] = Estimate(np.full(len(block.topics), np.nan))
+        elif isinstance(measure, ExposureMeasure) or (isinstance(measure, LinearMeasure) and policy.sampled):
             estimates[name] = _of_exposure(measure, policy, block, exposures)
         elif isinstance(measure, RankingMeasure):
             sampled[name] = measure
@@ -63,16 +74,25 @@ def _combined(measure: Measure, estimates: Mapping[str, Estimate]) -> Estimate:
     return Estimate(centre, np.sqrt(squares))
 
 
-def _of_exposure(
-    measure: ExposureMeasure | LinearMeasure,
-    policy: Policy,
-    block: Block,
-    known: dict[tuple[str, int | None], Exposure],
-) -> Estimate:
-    key = (str(measure.attention_model), measure.cutoff)
+def exposure_for(
+    measure: ExposureMeasure | LinearMeasure, policy: Policy, block: Block, known: Exposures
+) -> Exposure:
+    """The exposures that a measure needs, computed only once for all measures."""
+    key = exposure_key(measure)
     if key not in known:
         known[key] = policy.exposure(block, measure.attention_model, measure.cutoff)
-    exposure = known[key]
+    return known[key]
+
+
+def exposure_key(measure: ExposureMeasure | LinearMeasure) -> tuple[str, int | None]:
+    """What the exposures of a measure depend on."""
+    return str(measure.attention_model), measure.cutoff
+
+
+def _of_exposure(
+    measure: ExposureMeasure | LinearMeasure, policy: Policy, block: Block, known: Exposures
+) -> Estimate:
+    exposure = exposure_for(measure, policy, block, known)
     value = measure.of_exposure(block.exposed(exposure.value))
     if exposure.left_out is None:
         return Estimate(
@@ -197,7 +217,7 @@ def _possible_value(measure: RankingMeasure, block: Block) -> Floats:
     """
     unknown = np.zeros(block.row.shape)
     for name in measure.attributes_used() if measure.attributes != "all" else block.attributes:
-        unknown += ~block.attributes[name].membership.any(axis=2)
+        unknown += ~block.attributes[name].known
     first, second = (
         measure.of_ranking(block.reordered(_ranking_by(block, unknown, grades)))
         for grades in (-block.grades, block.grades)
@@ -226,8 +246,7 @@ class _Alternating(OneRanking):
     def rankings(self, block: Block, depth: int | None) -> Ints:
         group, turn = np.zeros((2, *block.row.shape), dtype=np.int64)
         for name in self.attributes:
-            membership = block.attributes[name].membership
-            group = np.where(membership.any(axis=2), membership.argmax(axis=2), membership.shape[2])
+            group = block.attributes[name].main_group
         order = _order_by(block, group, -block.grades)
         first, _ = stretches(np.take_along_axis(group, order, axis=1))
         np.put_along_axis(turn, order, np.arange(order.shape[1]) - first, axis=1)
@@ -265,6 +284,8 @@ def defined_on_judged(collection: Collection, plan: Plan, numbers: Sequence[int]
     for block in blocks(judged, collection, Requirements(None, True, names)):
         here = slice(block.first, block.first + len(block.topics))
         for m, part in parts:
+            if part.across_topics:  # what it is computed from is there on every topic
+                continue
             if isinstance(part, RankingMeasure):
                 value = _possible_value(part, block)
             elif isinstance(part, ExposureMeasure):

@@ -11,13 +11,14 @@ import numpy as np
 from fairevals.attention import Attention, AttentionLike, parse_attention
 from fairevals.collection.blocks import Block
 from fairevals.collection.collection import Collection
-from fairevals.errors import InputWarning, UsageError, escape, unknown
+from fairevals.collection.spelling import variant_remarks
+from fairevals.errors import InputWarning, UsageError, check_known, escape
 from fairevals.evaluation.plan import OpenRun, Plan, open_run, policy_remarks
 from fairevals.evaluation.scores import ALL
 from fairevals.io.specs import PolicySpec
 from fairevals.measures.base import MERITS, merit
-from fairevals.measures.disparity import group_means
-from fairevals.measures.expected_exposure import group_sums, target_exposure
+from fairevals.measures.expected_exposure import target_exposure
+from fairevals.measures.group_sums import group_means, group_sums
 from fairevals.measures.shares import shares_of_sum
 from fairevals.policy.plackett_luce import AGREEMENT, Estimate
 from fairevals.policy.policies import Exposure, PlackettLuceRun, Policy, generator, jackknife
@@ -67,10 +68,8 @@ class ExposureQuery:
     merit: str = "identity"
 
     def __post_init__(self) -> None:
-        if self.merit not in MERITS:
-            raise unknown("merit", self.merit, MERITS)
-        if self.method not in ("exact", "mc"):
-            raise unknown("method", self.method, ("exact", "mc"))
+        check_known("merit", self.merit, MERITS)
+        check_known("method", self.method, ("exact", "mc"))
         if self.cutoff is not None and (not isinstance(self.cutoff, int) or self.cutoff < 1):
             raise UsageError(f"the cutoff is {escape(repr(self.cutoff))}; expected a whole number above 0")
 
@@ -88,7 +87,9 @@ def _open(
     if query.method == "exact" and query.model.looks_at_grades and query.policy.kind == "pl":
         raise UsageError(f"the attention {query.model} has no exact exposure; use the method 'mc'")
     opened = open_run(source, collection, Plan.reading(query.policy, attributes))
-    for remark in policy_remarks(opened.run.tag, query.policy, [opened.diagnosed()]):
+    tag = opened.run.tag
+    spelled = (f"{escape(tag)}: {remark}" for remark in variant_remarks(opened.run, collection.qrels))
+    for remark in (*policy_remarks(tag, query.policy, [opened.diagnosed()]), *spelled):
         warnings.warn(InputWarning(remark), stacklevel=2)
     return opened
 
@@ -158,17 +159,16 @@ def _group_columns(
 ) -> tuple[Floats, ...]:
     """Exposure, standard error, share, target and mean merit, each (topics, groups); NaN where it does not apply."""
     view = block.attributes[name]
-    sums = group_sums(exposure.value, view.membership)
+    sums = group_sums(exposure.value, *view.factors)
     se = np.full(sums.shape, np.nan)
     if exposure.left_out is not None:
-        without = np.stack([group_sums(each, view.membership) for each in exposure.left_out])
+        without = np.stack([group_sums(each, *view.factors) for each in exposure.left_out])
         se = np.asarray(jackknife(sums, without).se)
         # As for documents: samples that agree are no certainty.
         span = 1.0 if query.model.looks_at_grades else float(np.max(query.model.weights(block.row.shape[1])))
         se = np.where(se < AGREEMENT * span, span * unseen[:, None], se)
     there: Bools = view.applies[:, None] & (block.retrieved > 0)[:, None]
-    candidates = block.exposed(exposure.value).candidate_membership(name)
-    mean_merit = group_means(merit(block.grades, query.merit), candidates)
+    mean_merit = group_means(merit(block.grades, query.merit), *view.factors, counted=block.is_candidate)
     columns = (sums, se, shares_of_sum(sums), view.target, mean_merit)
     return tuple(np.where(there, a, np.nan) for a in columns)
 

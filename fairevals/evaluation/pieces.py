@@ -2,8 +2,9 @@
 
 import math
 import os
+import re
 from abc import abstractmethod
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from concurrent.futures import Executor, Future
 from contextlib import contextmanager
@@ -15,11 +16,13 @@ import numpy as np
 
 from fairevals.collection.collection import Collection, Slice
 from fairevals.collection.groups import Attribute
-from fairevals.collection.inputs import Named
+from fairevals.collection.inputs import Anonymous, Named
+from fairevals.collection.intersections import Intersection
 from fairevals.collection.run import Run
 from fairevals.collection.spelling import Variants, document_variants, topic_variants
 from fairevals.errors import FairevalsError, UsageError, escape, pluralize
-from fairevals.evaluation.expectation import defined_on_judged, expectations
+from fairevals.evaluation.across import ExposureRows, across_topics, exposed_topics
+from fairevals.evaluation.expectation import Exposures, defined_on_judged, expectations
 from fairevals.evaluation.plan import (
     Plan,
     load,
@@ -37,7 +40,8 @@ from fairevals.io.runs import cut_run
 from fairevals.io.specs import RunInfo
 from fairevals.io.streams import Source, reads_once
 from fairevals.io.task import run_info
-from fairevals.measures import ExposureMeasure, Measure, RankingMeasure
+from fairevals.measures import Measure, RankingMeasure
+from fairevals.measures.shares import Unjudged
 from fairevals.typing import Bools, Floats, Ints
 
 UNJUDGED_REMARK = 0.05
@@ -66,6 +70,8 @@ class RunScores:
     """Whether any of its documents is judged."""
     variants: Variants
     """Documents that would be judged if Unicode were normalised."""
+    exposures: tuple[ExposureRows, ...]
+    """For measures across topics; empty without any."""
 
 
 def score_piece(
@@ -92,17 +98,23 @@ def score_piece(
     shape = (len(plan.measures), len(collection.qrels.topics))
     values, se = np.full(shape, np.nan), np.full(shape, np.nan)
     documents, judged = np.zeros(shape[1], dtype=np.int64), False
+    across, kept = across_topics(plan.measures), []
     for block in opened.blocks():
         here = slice(block.first, block.first + len(block.topics))
         documents[here] = block.retrieved
         judged = judged or bool(np.any(~np.isnan(block.raw_grades) & (block.scores > -np.inf)))
-        for m, estimate in enumerate(expectations(plan.measures, opened.policy, block, collection.task)):
+        exposures: Exposures = {}
+        estimates = expectations(plan.measures, opened.policy, block, collection.task, exposures)
+        if across:
+            kept.append(ExposureRows.of(block, exposures, across))
+        for m, estimate in enumerate(estimates):
             values[m, here] = estimate.value
             if estimate.se is not None:
                 se[m, here] = estimate.se
     numbers = np.arange(shape[1]) if numbers is None else numbers
     variants = document_variants(run, collection.qrels)
-    found = (tuple(run.topics), numbers, documents, opened.diagnosed(), judged, variants)
+    rows = tuple(part.numbered(numbers) for part in kept)
+    found = (tuple(run.topics), numbers, documents, opened.diagnosed(), judged, variants, rows)
     return RunScores(run.tag, run.source, values, se, *found)
 
 
@@ -113,7 +125,7 @@ def _notes(tag: str, topics: Set[str], collection: Collection) -> Iterator[str]:
         many = pluralize(len(extra), "topic")
         yield f"{escape(tag)}: skipped {many} without judgements, such as {escape(min(extra))}"
         if (variants := topic_variants(extra, qrels)).count:
-            yield _variants_remark(tag, variants, "topic")
+            yield f"{escape(tag)}: {variants.remark('topic')}"
     missing = [topic for topic in qrels.topics if topic not in topics]
     if missing:
         many = pluralize(len(missing), "judged topic")
@@ -121,9 +133,11 @@ def _notes(tag: str, topics: Set[str], collection: Collection) -> Iterator[str]:
         yield f"{escape(tag)}: has nothing for {many}, such as {escape(missing[0])}: {value}"
 
 
-def _unmapped_remarks(attributes: Mapping[str, Attribute]) -> Iterator[str]:
+def _unmapped_remarks(attributes: Mapping[str, Attribute | Intersection]) -> Iterator[str]:
     """A remark for each attribute that most judged documents lack."""
     for name, attribute in attributes.items():
+        if isinstance(attribute, Intersection):
+            continue
         lacking, judged = attribute.judged_unmapped, attribute.judged
         if lacking > UNMAPPED_REMARK * judged:
             share = f"{lacking} of {pluralize(judged, 'judged document')} ({lacking / judged:.0%})"
@@ -131,23 +145,25 @@ def _unmapped_remarks(attributes: Mapping[str, Attribute]) -> Iterator[str]:
             yield f"{escape(name)}: {share} have no membership and count as {unmapped} says"
 
 
-def _variants_remark(tag: str, variants: Variants, noun: str) -> str:
-    many = f"{pluralize(variants.count, noun)} without judgements"
-    return f"{escape(tag)}: {many} would have them if Unicode were normalised (NFC), such as {variants}"
-
-
 def name_runs(scored: Sequence[tuple[str, str]]) -> list[str]:
-    """Names for (tag, file) pairs: the tag, told apart by file name, or by the whole path, where tags collide.
+    """Names for (tag, file) pairs: the tag and, where tags collide, as much of the path's end as tells them apart.
 
     >>> name_runs([("bm25", "a/x.run"), ("bm25", "a/y.run"), ("dense", "a/z.run")])
     ['bm25 (x.run)', 'bm25 (y.run)', 'dense']
+    >>> name_runs([("t", "teams/a/x.run"), ("t", "teams/b/x.run")])
+    ['t (a/x.run)', 't (b/x.run)']
+    >>> name_runs([("t", "teams.zip:a/x.run"), ("t", "teams.zip:y.run")])
+    ['t (x.run)', 't (y.run)']
     """
-    forms = [(tag, f"{tag} ({os.path.basename(file)})", f"{tag} ({file})") for tag, file in scored]  # noqa: PTH119
-    names, ambiguous = [""] * len(scored), list(range(len(scored)))
-    for form in range(3):
-        for i in ambiguous:
-            names[i] = forms[i][form]
-        ambiguous = [i for i in ambiguous if names.count(names[i]) > 1]
+    names, ambiguous = [tag for tag, _ in scored], list(range(len(scored)))
+    # The ends of each path, the shortest first; a colon is between an archive and its file.
+    ends = [[*(f[m.end() :] for m in re.finditer("[/:]", f)), f] for _, f in scored]
+    ends = [sorted({*filter(None, some)}, key=len) or [""] for some in ends]
+    for length in range(max(map(len, ends), default=0) + 1):
+        for i in ambiguous if length else ():
+            names[i] = f"{scored[i][0]} ({ends[i][:length][-1]})"
+        counts = Counter(names)
+        ambiguous = [i for i in ambiguous if counts[names[i]] > 1]
     for number, i in enumerate(ambiguous, 1):
         names[i] += f" #{number}"
     return names
@@ -327,14 +343,20 @@ def score(
     if not runs:
         raise UsageError("there is no run to score")
     # A name given in Python to a file or a `Run` is shown; random numbers are still drawn by the tag.
-    given = [run.name if isinstance(run, Named) and _is_whole(run.run) else "" for run in runs]
+    hidden = any(isinstance(run, Anonymous) for run in runs)
+    given = [
+        run.name if isinstance(run, Anonymous) or (isinstance(run, Named) and _is_whole(run.run)) else ""
+        for run in runs
+    ]
     runs = [
         run.run if name and isinstance(run, Named) else run for name, run in zip(given, runs, strict=True)
     ]
-    # The attention that unjudged documents get is computed beside measures of exposure, for a remark.
+    # The attention that unjudged documents get is computed beside the measures, for a remark.
     shown = plan.measures
-    hidden = unjudged_shares(part for m in shown for part in parts_of(m) if isinstance(part, ExposureMeasure))
-    plan = replace(plan, measures=(*shown, *(m for m in hidden if m not in shown)))
+    unjudged = unjudged_shares(part for m in shown for part in parts_of(m))
+    if not unjudged and plan.policy.kind != "pl":  # there, exposure alone would cost as much as the measures
+        unjudged = (Unjudged(cutoff=plan.requirements.depth),)
+    plan = replace(plan, measures=(*shown, *(m for m in unjudged if m not in shown)))
     collection = collection.with_attributes(plan.requirements.attributes)
     qrels, far = collection.qrels, isinstance(executor, SharingExecutor)
     if isinstance(executor, SharingExecutor):
@@ -381,15 +403,16 @@ def score(
                     pieces.append(Piece(run, sources[run]))
                 else:
                     pieces += one.missing(run, collection.task.order)
-    named, statuses = [], []
+    named, originals, infos = [], [], []
     remarks = list(_unmapped_remarks(collection.attributes))
     for run, one in enumerate(gathered):
         tag, source = one.pieces[0].tag, one.pieces[0].source
         file = os.fspath(runs[run]) if _is_path(runs[run]) else source
         info = run_info(collection.task, file) or RunInfo(file)
         named.append((given[run] or info.name or tag, source if file == "-" else file))
+        originals.append(info.name or tag)
         tag = given[run] or tag
-        statuses.append(info.status)
+        infos.append(info)
         remarks += _notes(tag, one.topics.keys(), collection)
         remarks += policy_remarks(tag, plan.policy, [piece.diagnosed for piece in one.pieces])
         if one.documents.any() and not any(piece.judged for piece in one.pieces):
@@ -398,18 +421,31 @@ def score(
         if variants:
             earliest = min(variants, key=lambda some: qrels.number[some.example[0]])
             every = Variants(sum(some.count for some in variants), earliest.example)
-            remarks.append(_variants_remark(tag, every, "document"))
+            remarks.append(f"{escape(tag)}: {every.remark('document')}")
     values, se = (np.stack([getattr(one, name) for one in gathered]) for name in ("values", "se"))
-    scores = Scores(tuple(name_runs(named)), plan.measures, qrels.topics, values, se)
-    remarks += _unjudged_remarks(scores, hidden, collection.task.candidates)
     documents = np.stack([one.documents for one in gathered])
+    across = tuple(
+        exposed_topics(
+            [rows for piece in one.pieces for rows in piece.exposures],
+            across_topics(shown),
+            collection,
+            one.documents > 0,
+        )
+        for one in gathered
+    )
+    scores = Scores(tuple(name_runs(named)), plan.measures, qrels.topics, values, se, across=across)
+    remarks += _unjudged_remarks(scores, unjudged, collection.task.candidates)
+    valued = np.where(scores.defined & np.isnan(values), 0.0, values)[:, : len(shown)]
     scores = replace(
         scores,
         measures=shown,
         values=values[:, : len(shown)],
         se=se[:, : len(shown)],
-        comparable=_comparable(collection, replace(plan, measures=shown), values[:, : len(shown)], documents),
-        statuses=tuple(statuses) if collection.task.runs else (),
+        comparable=_comparable(collection, replace(plan, measures=shown), valued, documents),
+        statuses=tuple(info.status for info in infos) if collection.task.runs else (),
+        teams=tuple(info.team for info in infos) if not hidden and any(info.team for info in infos) else (),
+        originals=tuple(originals) if hidden else (),
+        labels=plan.labels,
     )
     return replace(scores, notes=(*remarks, *_incomplete_remarks(scores)))
 
@@ -468,11 +504,16 @@ def _incomplete_remarks(scores: Scores) -> Iterator[str]:
 
 
 def _unjudged_remarks(scores: Scores, hidden: Sequence[Measure], candidates: str) -> Iterator[str]:
-    """A remark for each run that gives more than a twentieth of the attention to unjudged documents."""
-    means = ", and not at all in means over a group's judged documents" if candidates == "judged" else ""
-    for r, run in enumerate(scores.runs):
-        shares = [scores.mean(r, scores.measures.index(measure)).value for measure in hidden]
-        large = [share for share in shares if share > UNJUDGED_REMARK]  # not NaN, without exposure
-        if large:
-            what = f"{max(large):.0%} of the attention goes to unjudged documents"
-            yield f"{escape(run)}: {what}, which count as not relevant{means}"
+    """One remark about the runs that give more than a twentieth of the attention to unjudged documents."""
+    columns = [scores.measures.index(measure) for measure in hidden]
+    # Not NaN, without exposure.
+    shares = [
+        np.fmax.reduce([0.0, *(scores.mean(r, m).value for m in columns)]) for r in range(len(scores.runs))
+    ]
+    large = [r for r in np.argsort(shares, kind="stable")[::-1].tolist() if shares[r] > UNJUDGED_REMARK]
+    if large:
+        some = ", ".join(escape(scores.runs[r]) for r in large[:3])
+        some += f" and {pluralize(len(large) - 3, 'more run')}" if len(large) > 3 else ""
+        most = f"{'up to ' if len(large) > 1 else ''}{max(shares):.0%} of the attention goes"
+        means = ", and not at all in means over a group's judged documents" if candidates == "judged" else ""
+        yield f"{some}: {most} to unjudged documents, which count as not relevant{means}"

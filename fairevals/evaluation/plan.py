@@ -1,7 +1,7 @@
 """Which measures are computed, under which policy, and how a run is opened for them."""
 
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any, Self
 
 import numpy as np
@@ -15,7 +15,15 @@ from fairevals.collection.spelling import topic_variants
 from fairevals.errors import InputError, Place, UsageError, escape, unknown
 from fairevals.io.runs import RunOptions
 from fairevals.io.specs import PolicySpec
-from fairevals.measures import CompositeMeasure, ExposureMeasure, LinearMeasure, Measure, parse_measures
+from fairevals.measures import (
+    CompositeMeasure,
+    ExposureMeasure,
+    LinearMeasure,
+    Measure,
+    RankingMeasure,
+    parse_measure,
+    parse_measures,
+)
 from fairevals.measures.shares import Unjudged
 from fairevals.policy.diagnosis import diagnose_policy
 from fairevals.policy.policies import OneRanking, PlackettLuceRun, Policy, SampledRankings
@@ -32,6 +40,8 @@ class Plan:
     measures: tuple[Measure, ...]
     policy: PolicySpec
     requirements: Requirements
+    labels: Mapping[str, str] = field(default_factory=dict)
+    """What is displayed for a measure, by its name: the task's labels."""
 
     @classmethod
     def of(cls, collection: Collection, measures: Any = None, policy: PolicySpec | None = None) -> Self:
@@ -46,12 +56,34 @@ class Plan:
         attributes = {name for part in parts for name in _attributes(part, collection)}
         names = tuple(name for name in collection.attribute_names if name in attributes)
         everything = any(part.needs_all_documents for part in parts)
-        return cls(unique, policy, Requirements(depth, everything, names))
+        ranked = {
+            n for part in parts if isinstance(part, RankingMeasure) for n in _attributes(part, collection)
+        }
+        by_rank = tuple(name for name in names if name in ranked)
+        requirements = Requirements(depth, everything, names, by_rank)
+        return cls(unique, policy, requirements, _labels(collection, unique))
 
     @classmethod
     def reading(cls, policy: PolicySpec, attributes: Iterable[str] = ()) -> Self:
         """A plan without measures, to open runs with: all documents and all ranks."""
         return cls((), policy, Requirements(None, True, tuple(attributes)))
+
+
+def _labels(collection: Collection, measures: Sequence[Measure]) -> dict[str, str]:
+    """The task's labels by the full names of the measures; two measures displayed alike are a `UsageError`."""
+    task = collection.task
+    resolved = ((parse_measure(text).with_cutoff(task.cutoff), label) for text, label in task.labels.items())
+    labels = {str(measure): str(escape(label, 80)) for measure, label in resolved}
+    displayed: dict[str, str] = {}
+    for name in map(str, measures):
+        label = labels.get(name, name)
+        if label in displayed:
+            both = f"{displayed[label]} and {name} are both displayed as {label!r}"
+            raise UsageError(
+                f"{escape(str(task.path or 'measures'), 200)}: {both}; give each a label of its own"
+            )
+        displayed[label] = name
+    return labels
 
 
 def with_components(plan: Plan, collection: Collection, *, unjudged: bool = False) -> Plan:
@@ -91,6 +123,9 @@ def parts_of(measure: Measure) -> Iterator[Measure]:
 def _attributes(measure: Measure, collection: Collection) -> Sequence[str]:
     """The attributes that a measure needs, all of which the collection has."""
     known = collection.attribute_names
+    for name in getattr(measure, "topic_groups_used", tuple)():
+        if name not in collection.task.topic_groups:
+            raise UsageError(f"{measure}: {unknown('topic groups', name, collection.task.topic_groups)}")
     for name in measure.attributes_used():
         if name not in known:
             raise UsageError(f"{measure}: {unknown('attribute', name, known)}")
@@ -98,7 +133,7 @@ def _attributes(measure: Measure, collection: Collection) -> Sequence[str]:
         return measure.attributes_used()
     if not known:
         raise UsageError(f"{measure} needs attributes, and the task has none")
-    return known
+    return tuple(collection.ordinal)
 
 
 @dataclass(frozen=True)

@@ -14,14 +14,18 @@ from fairevals.io.streams import Source, is_json
 
 _SCORE = (Column("rank"), Column("score", "number"), Column("tag"))
 TREC_RUN = LineFormat("a TREC run", (Column("topic"), Column("Q0"), Column("doc"), *_SCORE))
-FAIR_RUN = LineFormat("a TREC run", (Column("topic"), Column("sample"), Column("doc")))
+FAIR_RUNS = {
+    2: LineFormat("a TREC run", (Column("topic"), Column("doc"))),
+    3: LineFormat("a TREC run", (Column("topic"), Column("sample"), Column("doc"))),
+}
+"""TREC Fair's, by the number of columns: with one ranking of a topic, and with several."""
 
 
 def run_format(source: Source, *, trailing: bool = False) -> LineFormat:
-    """The format of a run: TREC Fair's if the first line has three columns, else TREC's with six.
+    """The format of a run: TREC Fair's if the first line has two or three columns, else TREC's with six.
 
     With `trailing`, text after the sixth column is ignored, as trec_eval does. Two lines may precede the data: NTCIR's
-    `<SYSDESC>…`, and the names of TREC Fair's columns (id or topic, seq_no or rep_number, doc or page_id).
+    `<SYSDESC>…`, and the names of TREC Fair's columns (id or topic, [seq_no or rep_number,] doc or page_id).
     """
     skip = 0
     for number, line in data_lines(source):
@@ -29,10 +33,13 @@ def run_format(source: Source, *, trailing: bool = False) -> LineFormat:
             skip = number
             continue
         cells = line.split()
-        if len(cells) != 3 or is_json(line):
+        if len(cells) not in FAIR_RUNS or is_json(line):
+            break
+        # Any text may start with two words, and so does a line that was cut off.
+        if len(cells) == 2 and (cells[1] == b"Q0" or source.other_format()):
             break
         is_header = cells[0].lower() in (b"id", b"topic") and not cells[1].isdigit()
-        return replace(FAIR_RUN, skip=number if is_header else skip)
+        return replace(FAIR_RUNS[len(cells)], skip=number if is_header else skip)
     return replace(TREC_RUN, skip=skip, rest=(lambda rest: None) if trailing else None)
 
 
@@ -56,9 +63,9 @@ RankedRows = dict[bytes, tuple[float, bytes, float, int, bytes]]
 
 
 def check_run(source: Source, rules: Rules = READABLE) -> Iterator[Problem]:
-    """Everything that is wrong with a TREC run (or a TREC Fair table of three columns), in the order of lines."""
+    """Everything that is wrong with a TREC run (or TREC Fair's two or three columns), in the order of lines."""
     line_format = run_format(source, trailing=rules.trailing)
-    fair = len(line_format.columns) == 3
+    fair, single = len(line_format.columns) in FAIR_RUNS, len(line_format.columns) == 2
     lists: dict[tuple[str, str], RankedRows] = {}
     first_sample: dict[str, str] = {}
     reported: set[tuple[str, str]] = set()
@@ -74,8 +81,8 @@ def check_run(source: Source, rules: Rules = READABLE) -> Iterator[Problem]:
             bad_lines += 1
             yield problem
             continue
-        topic, doc = cells[0].decode(), cells[2]
-        sample = cells[1].decode() if rules.samples or fair else ""
+        topic, second, doc = cells[0].decode(), b"" if single else cells[1], cells[1 if single else 2]
+        sample = second.decode() if rules.samples or fair else ""
         score = rank = 0.0
         if rules.style and not fair:
             tag = tag or cells[5]
@@ -99,12 +106,12 @@ def check_run(source: Source, rules: Rules = READABLE) -> Iterator[Problem]:
             continue
         rows = lists.setdefault((topic, sample), {})
         if doc in rows:
-            *_, line, second = rows[doc]
-            hint = "" if second == cells[1] else "; the second column differs: are these sampled rankings?"
+            *_, line, earlier = rows[doc]
+            hint = "" if earlier == second else "; the second column differs: are these sampled rankings?"
             found = f"document {escape(doc)!r} a second time in topic {escape(topic)!r}"
             yield Problem(place, "duplicate", found, f"it once (first in line {line}{hint})")
             continue
-        rows[doc] = (score, doc, rank, number, cells[1])
+        rows[doc] = (score, doc, rank, number, second)
         if rules.max_documents is not None and len(rows) == rules.max_documents + 1:
             found = f"more than {rules.max_documents} documents in topic {escape(topic)!r}"
             yield Problem(place, "too many", found, f"at most {rules.max_documents}")

@@ -13,8 +13,9 @@ from urllib.parse import unquote
 
 import numpy as np
 
-from fairevals.errors import InputError, Place, UsageError, escape, names
+from fairevals.errors import InputError, Place, UsageError, escape, names, pluralize
 from fairevals.ids import Ids, numbered, padded_buffer
+from fairevals.io.archives import files_in
 from fairevals.io.runs import Rows, RunBuilder, RunColumns, RunOptions, finite_scores, raise_repeated_row
 from fairevals.io.streams import Limits, Source, reading, too_large
 from fairevals.io.tables import ID_TYPES, id_text
@@ -83,8 +84,8 @@ def open_dataset(folder: str | os.PathLike[str]) -> Part:
             pairs = (name.split("=", 1) for name in below[:-1] if "=" in name)
             fragments.append(Fragment(str(path), tuple((key, unquote(value)) for key, value in pairs)))
     if not fragments:
-        expected = "a run file, or a folder of parquet files"
-        raise InputError(Place(str(folder)), "a folder without *.parquet files", expected)
+        found = f"a folder of {pluralize(len(files_in(folder)), 'file')}"
+        raise InputError(Place(str(folder)), found, "one run: a file, or a folder of parquet files")
     return Part(str(folder), tuple(fragments))
 
 

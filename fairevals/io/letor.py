@@ -12,6 +12,7 @@ from fairevals.errors import InputError, Place, escape
 from fairevals.ids import Ids, Index, numbered, padded_buffer
 from fairevals.io.decimals import number_of, parse_decimals, whole_numbers
 from fairevals.io.lines import SPACE, Column, LineFormat
+from fairevals.io.specs import LARGEST
 from fairevals.io.streams import Source
 from fairevals.typing import Array, Floats, Ints
 
@@ -19,7 +20,7 @@ MOST_FEATURES = 100_000
 """Rows are stored densely: one absurd feature number must not use up the memory."""
 
 _DOC = re.compile(rb"docid\s*=\s*(\S+)")
-_HEAD = (Column("grade", "number"), Column("topic", prefix=b"qid:"))
+_HEAD = (Column("grade", "number", largest=LARGEST), Column("topic", prefix=b"qid:"))
 
 
 @dataclass(frozen=True)

@@ -61,6 +61,8 @@ class Column:
     kind: str = "id"
     least: float = -math.inf
     """The smallest number that is accepted."""
+    largest: float = math.inf
+    """The largest absolute value that is accepted."""
     prefix: bytes = b""
     """What a text must start with."""
 
@@ -79,7 +81,7 @@ class Column:
         if self.kind == "grade":
             start = start + np.isin(buffer[start], (ord("L"), ord("l")))
         values, bad = parse_decimals(buffer, start, end)
-        if bad.size or (values < self.least).any():
+        if bad.size or (values < self.least).any() or (np.abs(values) > self.largest).any():
             raise ValueError
         return values
 
@@ -89,8 +91,11 @@ class Column:
             fits = cell.startswith(self.prefix) and len(cell) > len(self.prefix)
             return "" if fits and not (self.prefix and b"#" in cell) else f"{self.prefix.decode()}ID"
         text = cell[1:] if self.kind == "grade" and cell[:1] in (b"L", b"l") else cell
-        if number_of(text) >= self.least:
+        value = number_of(text)
+        if value >= self.least and abs(value) <= self.largest:
             return ""
+        if abs(value) > self.largest:
+            return f"a number of at most {self.largest:g}"
         at_least = f"a number of at least {self.least:g}" if self.least > -math.inf else "a finite number"
         return "a number, or L and a number" if self.kind == "grade" else at_least
 
@@ -222,7 +227,9 @@ class LineFormat:
         """Raise the error of the first line that cannot be read."""
         problems = (problem for _, _, problem in self.examine(source) if problem)
         unknown = Problem(Place(source.name), "line", "a line that cannot be read", self.expected)
-        source.refuse(next(problems, unknown).error(), self.what)
+        problem = next(problems, unknown)
+        problems.close()  # and with it the file, which the traceback would keep open
+        source.refuse(problem.error(), self.what)
 
     def place_of(self, source: Source, row: int) -> Place:
         """The place of the row-th line with data, counted from 0."""

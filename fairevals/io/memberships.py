@@ -1,7 +1,8 @@
-"""Memberships of documents in the groups of an attribute, and the target shares of the groups.
+"""Memberships of documents in the groups of an attribute.
 
-Two formats of memberships: NTCIR's `topic doc p1 … pC` with one line per document, and a long table (csv or tsv)
-with columns `[topic,] doc, group [, weight]` and one line per group of a document.
+Three formats of memberships: NTCIR's `topic doc p1 … pC` with one line per document, a long table (csv or tsv) with
+columns `[topic,] doc, group [, weight]` and one line per group of a document, and a wide table (csv or tsv) with a
+header `[topic,] doc, <one column per group>` and one line per document.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 import math
 import os
 import warnings
-from collections.abc import Callable, Iterable, Mapping, Sequence, Sized
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Sized
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -22,7 +23,7 @@ from fairevals.io.decimals import number_of
 from fairevals.io.lines import Column, LineFormat
 from fairevals.io.specs import AttributeSpec
 from fairevals.io.streams import Source
-from fairevals.io.tables import has_header, id_text, id_texts, table, text_lines
+from fairevals.io.tables import check_distinct, has_header, header_of, id_text, id_texts, table
 from fairevals.typing import Floats, Ints
 
 if TYPE_CHECKING:
@@ -30,8 +31,7 @@ if TYPE_CHECKING:
 
 LONG_COLUMNS = ("topic", "doc", "group", "weight")
 LONG_TABLE = "columns doc and group, perhaps topic and weight"
-TARGET_TOLERANCE = 1e-4
-"""How far from 1 the sum of a target may be: enough for shares printed with four decimals."""
+WIDE_TABLE = "columns doc, perhaps topic, and one column of numbers per group"
 ROW_TOLERANCE = 0.01 + 1e-9
 """How far from 1 memberships may sum without a warning: enough for three shares printed with two decimals."""
 
@@ -71,9 +71,24 @@ class MembershipColumns:
         starts: Ints = np.searchsorted(self.row_of, np.arange(self.topic_of.size + 1))
         return starts
 
+    def rows_of(self, other: MembershipColumns) -> Ints:
+        """For each row of another attribute, the row here of its topic and document, −1 where there is none.
+
+        Only if memberships here do not depend on the topic, or those of the other attribute do so too.
+        """
+        topic = np.zeros(other.topic_of.size, dtype=np.int64)
+        if self.topics is not None and other.topics is not None:
+            number = {name: at for at, name in enumerate(self.topics)}
+            topic = np.array([number.get(name, -1) for name in other.topics], dtype=np.int64)[other.topic_of]
+        return self.index.find(topic, other.docs)
+
     def dense(self, rows: Ints) -> Floats:
         """The memberships (n, groups) of n rows; zeros for a row of −1."""
         weights = np.zeros((rows.size, self.groups))
+        if self.shares.size == self.topic_of.size:  # every row has one share
+            found = np.flatnonzero(rows >= 0)
+            weights[found, self.group_of[rows[found]]] = self.shares[rows[found]]
+            return weights
         counts = np.where(rows >= 0, np.diff(self._starts, append=0)[rows], 0)
         ends = np.cumsum(counts)
         at = np.arange(ends[-1] if rows.size else 0) + np.repeat(self._starts[rows] - (ends - counts), counts)
@@ -129,20 +144,45 @@ def _normalised(
 
 
 def read_memberships(spec: AttributeSpec) -> MembershipColumns:
-    """Read the memberships file of an attribute, in either format.
+    """Read the memberships file of an attribute, in any of the formats.
 
-    A first line that names the columns `doc` and `group` makes it a long table; anything else is NTCIR's format.
-    Rows are normalised to sum to 1. An `InputWarning` reports rows whose sum is further from 1 than rounding
-    explains, unless the file is a long table without weights.
+    A first line that names the columns `doc` and `group` makes it a long table, one that names groups a wide table;
+    anything else is NTCIR's format. Rows are normalised to sum to 1. An `InputWarning` reports rows whose sum is
+    further from 1 than rounding explains, unless the file is a long table without weights.
     """
     if spec.memberships is None:
         found = f"attribute {escape(spec.name)} without memberships"
         raise InputError(spec.place, found, 'memberships = "FILE"')
     source = Source.of(spec.memberships)
-    if not has_header(source, "doc", "group"):
-        return _read_ntcir(source, spec.groups)
-    _, header, rows = table(source, ("doc", "group"), known=LONG_COLUMNS)
-    return collect(source.name, header, rows, spec.groups, warn="weight" in header)
+    if has_header(source, "doc", "group"):
+        _, header, rows = table(source, ("doc", "group"), known=LONG_COLUMNS)
+        return collect(source.name, header, rows, spec.groups, warn="weight" in header)
+    if _is_wide(header_of(source), spec.groups):
+        line, header, rows = table(source, ())
+        header = _wide_header(Place(source.name, line), header, spec.groups)
+        return collect(source.name, *long_rows(source.name, header, rows), spec.groups, warn=True)
+    return _read_ntcir(source, spec.groups)
+
+
+def _is_wide(header: Sequence[str], groups: Sequence[str]) -> bool:
+    """Whether a first line is the header of a wide table: groups may be called 0 and 1, and a line of NTCIR's may
+    be separated by tabs, so there must be a column `doc`, or no number."""
+    return not set(groups).isdisjoint(header) and (
+        "doc" in header or all(math.isnan(number_of(cell)) for cell in header)
+    )
+
+
+def _wide_header(place: Place, header: Sequence[str], groups: Sequence[str]) -> list[str]:
+    """The header of a wide file; the one column that is neither `topic` nor a group has the documents.
+
+    It has other names too: `page_id` in TREC Fair.
+    """
+    others = [name for name in header if name not in groups and name != "topic"]
+    lacking = [group for group in groups if group not in header]
+    if lacking or len(others) != 1 or others[0] in LONG_COLUMNS[2:]:
+        found = f"no column for the group {escape(lacking[0])!r}" if lacking else f"columns {names(header)}"
+        raise InputError(place, found, f"{WIDE_TABLE} ({names(groups)})")
+    return ["doc" if name == others[0] else name for name in header]
 
 
 def _read_ntcir(source: Source, groups: Sequence[str]) -> MembershipColumns:
@@ -150,7 +190,8 @@ def _read_ntcir(source: Source, groups: Sequence[str]) -> MembershipColumns:
     line_format = LineFormat(
         "memberships",
         (Column("topic"), Column("doc"), *[Column("membership", "number", least=0)] * count),
-        f"{2 + count} columns (topic doc and one number for each of {count} groups), or a table with {LONG_TABLE}",
+        f"{2 + count} columns (topic doc and one number for each of {count} groups), or a table with {LONG_TABLE}, "
+        f"or with {WIDE_TABLE}",
     )
     topics: dict[str, int] = {}
     codes_of, docs_of, lines = [], [], 0
@@ -220,6 +261,34 @@ def collect(
     return _normalised(columns, lambda row: Place(name, first_line[row]), warn=warn)
 
 
+def long_rows(name: str, header: Sequence[str], rows: Iterable[Row]) -> tuple[list[str], Iterator[Row]]:
+    """The header and the rows of a wide table, `[topic,] doc` and one column per group, as those of a long one.
+
+    >>> header, rows = long_rows("x.csv", ["doc", "f", "m"], [(2, ["a", "0.2", "0.8"])])
+    >>> header, list(rows)
+    (['doc', 'group', 'weight'], [(2, ('a', 'f', '0.2')), (2, ('a', 'm', '0.8'))])
+    """
+    keys = [key for key in ("topic", "doc") if key in header]
+    at = [header.index(key) for key in keys]
+    groups = [(column, group) for column, group in enumerate(header) if group not in keys]
+
+    def cells() -> Iterator[Row]:
+        seen = set()
+        for line, row in rows:
+            ids = tuple(row[column] for column in at)
+            if ids in seen:
+                where = f" in topic {escape(ids[0])!r}" if len(ids) > 1 else ""
+                found = f"document {escape(ids[-1])!r}{where} a second time"
+                raise InputError(Place(name, line), found, "one line per document")
+            seen.add(ids)
+            # Most cells are 0. A row without any other keeps one, to be reported.
+            filled = [(group, row[column]) for column, group in groups if row[column] not in ("0", "0.0", 0)]
+            for group, weight in filled or [(groups[0][1], 0.0)]:
+                yield line, (*ids, group, weight)
+
+    return [*keys, "group", "weight"], cells()
+
+
 def group_name(label: Any, where: str = "") -> str:
     """The name of a group that is given as a label: a whole number is written without a decimal point.
 
@@ -238,30 +307,50 @@ def group_name(label: Any, where: str = "") -> str:
 def rows_of(given: pd.DataFrame | Mapping[str, Any], name: str) -> tuple[list[str], list[Row]]:
     """The header and the rows of memberships from Python, for `collect`.
 
-    They are a table `[topic,] doc, group [, weight]`, {doc: group} or {doc: {group: weight}}; the line is the place
-    in it.
+    They are {doc: group}, {doc: {group: weight}}, a table `[topic,] doc, group [, weight]`, or a wide table
+    `[topic,] doc` with one column of numbers per group; the line is the place in it.
 
     >>> rows_of({"a": "she", "b": {"he": 1, "she": 3}}, "SEX")[1]
     [(1, ('a', 'she', 1.0)), (2, ('b', 'he', 1)), (2, ('b', 'she', 3))]
     """
     where = f"attribute {escape(name)}: "
     if isinstance(given, Mapping):
+        docs = [id_text(doc, "doc", Place(name, number)) for number, doc in enumerate(given, 1)]
+        check_distinct(docs, f"{where}documents")
         return ["doc", "group", "weight"], [
-            (number, (id_text(doc, "doc", Place(name, number)), group_name(group, where), _weight(weight)))
-            for number, (doc, groups) in enumerate(given.items(), 1)
+            (number, (doc, group_name(group, where), _weight(weight)))
+            for number, (doc, groups) in enumerate(zip(docs, given.values(), strict=True), 1)
             for group, weight in (groups.items() if isinstance(groups, Mapping) else [(groups, 1.0)])
         ]
-    if not {"doc", "group"} <= set(given.columns) <= set(LONG_COLUMNS):
-        raise InputError(Place(name), f"columns {names(map(str, given.columns))}", LONG_TABLE)
+    wide = is_wide(given)
+    if not wide and not {"doc", "group"} <= set(given.columns) <= set(LONG_COLUMNS):
+        raise InputError(
+            Place(name), f"columns {names(map(str, given.columns))}", f"{LONG_TABLE}, or {WIDE_TABLE}"
+        )
 
-    def cells(column: str) -> Iterable[Any]:
-        if column == "weight":
-            return map(_weight, given[column].tolist())
+    def cells(column: Any) -> Iterable[Any]:
+        if column in ("topic", "doc"):
+            return id_texts(given[column], column, name, range(1, len(given) + 1))
         if column == "group":
             return (group_name(group, where) for group in given[column].tolist())
-        return id_texts(given[column], column, name, range(1, len(given) + 1))
+        return given[column].astype(float).tolist() if wide else map(_weight, given[column].tolist())
 
-    return list(given.columns), list(enumerate(zip(*map(cells, given.columns), strict=True), 1))
+    header = [group_name(column, where) for column in given.columns]
+    rows: Iterable[Row] = enumerate(zip(*map(cells, given.columns), strict=True), 1)
+    if wide:
+        header, rows = long_rows(name, header, rows)
+    return header, list(rows)
+
+
+def is_wide(given: Any) -> bool:
+    """Whether a table from Python has `[topic,] doc` and one column of numbers (or truth values) for each group."""
+    groups = [column for column in getattr(given, "columns", ()) if column not in ("topic", "doc")]
+    return (
+        bool(groups)
+        and "doc" in given.columns
+        and not {"group", "weight"} & set(groups)
+        and all(given[column].dtype.kind in "biuf" for column in groups)
+    )
 
 
 def _weight(value: Any) -> Any:
@@ -270,50 +359,10 @@ def _weight(value: Any) -> Any:
 
 
 def group_names(path: str | os.PathLike[str]) -> list[str]:
-    """The names of the groups in a long table, sorted."""
-    _, header, rows = table(Source.of(path), ("doc", "group"), known=LONG_COLUMNS)
-    return sorted({row[header.index("group")] for _, row in rows})
-
-
-# Targets -----------------------------------------------------------------------------------------------------
-
-
-def checked_target(values: Sequence[float], groups: Sequence[str], place: Place) -> tuple[float, ...]:
-    """A target as shares that sum to 1; an error unless there is one number per group and they almost do.
-
-    If the sum is not 1 (by more than 1e-12), an `InputWarning` reports that it was normalised.
-    """
-    if len(values) != len(groups):
-        raise InputError(place, f"a target of {len(values)} numbers", f"{len(groups)}, one for each group")
-    for value in values:
-        if not 0 <= value < math.inf:
-            raise InputError(place, f"{value!r} in a target", "numbers of at least 0")
-    total = math.fsum(values) if max(values) < 2 else sum(values)  # fsum raises if huge numbers overflow
-    if abs(total - 1) > TARGET_TOLERANCE:
-        raise InputError(place, f"a target that sums to {total:.10g}", f"1 (within {TARGET_TOLERANCE:g})")
-    if abs(total - 1) > 1e-12:
-        message = f"{place}: the target sums to {total:.13g}; it was divided by that"
-        warnings.warn(InputWarning(message), stacklevel=2)
-    shares = np.array(values, dtype=np.float64) + 0.0  # never −0
-    return tuple(normalise_rows(shares, np.zeros(len(values), dtype=np.int64), len(values)).tolist())
-
-
-def read_target_file(path: str | os.PathLike[str], groups: Sequence[str]) -> tuple[float, ...]:
-    """A target from a file such as FairWeb's `golddistr`: one probability per line, in the order of the groups.
-
-    Several on one line are accepted too; blank lines are skipped.
-    """
+    """The names of the groups in a long table, sorted, or in a wide one, in the order of its columns."""
     source = Source.of(path)
-    values: list[float] = []
-    place = Place(source.name)
-    for number, line in text_lines(source, "a target"):
-        place = Place(source.name, number)
-        for part in line.encode().split():
-            value = number_of(part)
-            if not value >= 0:
-                error = InputError(place, f"probability {escape(part)!r}", "a number of at least 0")
-                source.refuse(error, "a target")
-            if len(values) == len(groups):
-                raise InputError(place, f"more than {len(groups)} numbers", "one for each group")
-            values.append(value)
-    return checked_target(values, groups, place)
+    if has_header(source, "doc") and not has_header(source, "group"):
+        _, header, _ = table(source, ("doc",))
+        return [name for name in header if name not in ("topic", "doc")]
+    _, header, rows = table(source, ("doc", "group"), known=LONG_COLUMNS)
+    return sorted({row[header.index("group")] for _, row in rows})

@@ -9,8 +9,9 @@ import re
 import unicodedata
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
-from fairevals.errors import UsageError, escape, unknown
+from fairevals.errors import UsageError, check_known, escape
 
 _NUMERIC = re.compile(r"[-–+.\d]")
 _LATEX = str.maketrans(
@@ -20,14 +21,26 @@ _LATEX = str.maketrans(
     | {"<": r"\textless{}", ">": r"\textgreater{}"}
 )
 
+PEOPLE = ("table", "latex", "html")
+"""The styles of tables for people; the others are for programs."""
 STYLES = ("table", "csv", "tsv", "json", "latex", "html")
 DECIMALS = 4
 """Decimals of a value for people."""
 
-FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n")
-"""What a cell starts with that a spreadsheet evaluates, or strips and then evaluates."""
+FORMULA = (*"=+-@＝＋－＠", "\t", "\r", "\n")
+"""What a cell starts with that a spreadsheet evaluates, or strips and then evaluates; the wide forms too."""
 
-Cell = str | float | int | None
+
+@dataclass(frozen=True)
+class ValueCell:
+    """A value with what stands beside it in a table for people: letters of significance, and an interval."""
+
+    value: str | float
+    letters: str = ""
+    interval: str = ""
+
+
+Cell = str | float | int | ValueCell | None
 
 
 @dataclass(frozen=True)
@@ -81,15 +94,35 @@ def format_p(p: float, places: int = 3) -> str:
     return f"<{least:.{places}f}" if p < least else format_number(p, places)
 
 
+def check_places(places: Any) -> None:
+    """Raise a `UsageError` unless it is a number of decimals, or None."""
+    whole = isinstance(places, int) and not isinstance(places, bool)
+    if places is not None and not (whole and 0 <= places <= 1000):
+        raise UsageError(f"places is {escape(repr(places))}; expected a whole number of 0 to 1000, or None")
+
+
+def render_with_notes(
+    table: Table,
+    style: str,
+    places: int | None = None,
+    notes: Sequence[str] = (),
+    *,
+    spreadsheet: bool = False,
+) -> str:
+    """The table, and below it the notes; only in tables for people: as they are, as comments, or as paragraphs."""
+    before, after = {"latex": ("% ", ""), "html": ("<p>", "</p>")}.get(style, ("", ""))
+    lines = notes if style in PEOPLE else ()
+    texts = [f"{before}{html.escape(line) if style == 'html' else line}{after}\n" for line in lines]
+    return render(table, style, places, spreadsheet=spreadsheet) + "".join(texts)
+
+
 def render(table: Table, style: str, places: int | None = None, *, spreadsheet: bool = False) -> str:
     """The table as text that ends in a newline; the style is "table", "csv", "tsv", "json", "latex" or "html".
 
     With `spreadsheet`, texts in csv and tsv that a spreadsheet would take for a formula start with `'`.
     """
-    if style not in STYLES:
-        raise unknown("format", str(style), STYLES)
-    if places is not None and (not isinstance(places, int) or places < 0):
-        raise UsageError(f"places is {escape(repr(places))}; expected a whole number of at least 0, or None")
+    check_known("format", style, STYLES)
+    check_places(places)
     if style == "json":
         rows = [dict(zip(table.columns, (_plain(c, places) for c in row), strict=True)) for row in table.rows]
         return json.dumps(rows, ensure_ascii=False, indent=1, allow_nan=False) + "\n"
@@ -124,26 +157,40 @@ def width(text: str) -> int:
     )
 
 
-def _cells(table: Table, places: int | None, mark: Callable[[str, bool], str]) -> tuple[list[list[str]], ...]:
-    """The texts of the rows and of the footer; `mark` gets each text and whether it is to be highlighted."""
+def _cells(
+    table: Table, places: int | None, mark: Callable[[str, bool, str, str], str]
+) -> tuple[list[list[str]], ...]:
+    """The texts of the rows and of the footer.
+
+    `mark` gets each text, whether it is to be highlighted, and the letters and the interval beside it.
+    """
     places = 4 if places is None else places
 
     def texts(row: Sequence[Cell], at: int) -> list[str]:
-        shown = (escape(cell, 80) if isinstance(cell, str) else number(cell, places) or "–" for cell in row)
-        return [mark(text, (at, column) in table.marked) for column, text in enumerate(shown)]
+        shown = []
+        for column, cell in enumerate(row):
+            beside = (cell.letters, cell.interval) if isinstance(cell, ValueCell) else ("", "")
+            value = cell.value if isinstance(cell, ValueCell) else cell
+            text = escape(value, 80) if isinstance(value, str) else number(value, places) or "–"
+            shown.append(mark(text, (at, column) in table.marked, *beside))
+        return shown
 
     return [texts(row, at) for at, row in enumerate(table.rows)], [texts(row, -1) for row in table.footer]
 
 
 def _text(table: Table, places: int | None) -> str:
-    def mark(text: str, marked: bool) -> str:
-        return text if text.endswith(" †") else text + (" *" if marked else "  ")
+    def mark(text: str, marked: bool, letters: str, interval: str) -> str:
+        full = " ".join(filter(None, (text, interval, letters)))
+        return full if text.endswith(" †") else full + (" *" if marked else "  ")
 
     body, foot = _cells(table, places, mark)
     head = [escape(name, 200) + "  " for name in table.columns]
     widths = [max(map(width, column)) for column in zip(head, *body, *foot, strict=True)]
-    # Numbers are aligned to the right, including "0.61 ±0.02" and "–"; other columns to the left.
+    # Numbers are aligned to the right, including "0.61 ±0.02" and "–"; other columns to the left, and so are numbers
+    # before letters, which would be under each other only by chance.
     left = [not all(_NUMERIC.match(row[c]) for row in (*body, *foot)) for c in range(len(head))]
+    for row in table.rows:
+        left = [to_left or isinstance(c, ValueCell) for to_left, c in zip(left, row, strict=True)]
 
     def line(row: Sequence[str]) -> str:
         padding = [" " * (w - width(text)) for text, w in zip(row, widths, strict=True)]
@@ -156,9 +203,10 @@ def _text(table: Table, places: int | None) -> str:
 
 
 def _latex(table: Table, places: int | None) -> str:
-    def mark(text: str, marked: bool) -> str:
+    def mark(text: str, marked: bool, letters: str = "", interval: str = "") -> str:
         text = text.translate(_LATEX)
-        return rf"\textbf{{{text}}}" if marked else text
+        text = rf"\textbf{{{text}}}" if marked else text
+        return text + (letters and rf"\textsuperscript{{{letters}}}") + (interval and f" {interval}")
 
     body, foot = _cells(table, places, mark)
     head = [mark(escape(name, 80), False) for name in table.columns]
@@ -180,9 +228,10 @@ def _latex(table: Table, places: int | None) -> str:
 def _html(table: Table, places: int | None) -> str:
     """For notebooks: names to the left, numbers to the right, what is marked in bold; all text is escaped."""
 
-    def mark(text: str, marked: bool) -> str:
+    def mark(text: str, marked: bool, letters: str = "", interval: str = "") -> str:
         text = html.escape(text)
-        return f"<b>{text}</b>" if marked else text
+        text = f"<b>{text}</b>" if marked else text
+        return text + (letters and f"<sup>{letters}</sup>") + (interval and f" {interval}")
 
     def line(row: Sequence[str], tag: str = "td") -> str:
         cells = (

@@ -1,25 +1,32 @@
-"""Qrels files as columns: TREC `topic iteration doc grade`, or NTCIR `topic doc L2`."""
+"""Qrels files as columns: TREC `topic iteration doc grade`, NTCIR `topic doc L2`, or TREC Fair's JSON lines."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from itertools import islice
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from fairevals.errors import InputError, Place, escape
 from fairevals.ids import Ids, Index, keys, numbered
+from fairevals.io.jsonl import has_key, id_of, json_lines, list_of
 from fairevals.io.lines import Column, LineFormat, data_lines, joined
+from fairevals.io.specs import LARGEST
 from fairevals.io.streams import Source
-from fairevals.io.tables import check_columns, identifiers
+from fairevals.io.tables import check_columns, check_id, id_text, identifiers
 from fairevals.typing import Floats, Ints
 
 if TYPE_CHECKING:
     import pandas as pd
 
-TREC_QRELS = LineFormat("qrels", (*map(Column, ("topic", "iteration", "doc")), Column("grade", "grade")))
-NTCIR_QRELS = LineFormat("qrels", (*map(Column, ("topic", "doc")), Column("grade", "grade")))
+_GRADE = Column("grade", "grade", largest=LARGEST)
+TREC_QRELS = LineFormat("qrels", (*map(Column, ("topic", "iteration", "doc")), _GRADE))
+NTCIR_QRELS = LineFormat("qrels", (*map(Column, ("topic", "doc")), _GRADE))
+
+
+_JSON_QRELS = '{"id": 1, "rel_docs": ["doc", …]}'
 
 
 @dataclass(frozen=True)
@@ -36,14 +43,23 @@ class QrelsColumns:
 def read_qrels_columns(*sources: Source) -> QrelsColumns:
     """Read one or several qrels files and join them. The first line of a file decides on its format.
 
+    In JSON lines, all of the `rel_docs` of an `id` have the grade 1.
+
     A document that is judged twice in a topic is an error if the grades differ.
     """
     topics: dict[str, int] = {}
     parts: list[tuple[Ints, Ids, Floats]] = []
-    files: list[tuple[int, Source, LineFormat]] = []
-    """The number of rows before each file, the file, and its format."""
+    files: list[tuple[int, Source, LineFormat | None]] = []
+    """The number of rows before each file, the file, and its format if it has columns."""
     rows = 0
     for source in sources:
+        if has_key(source, "rel_docs"):
+            files.append((rows, source, None))
+            for _, topic, docs in _json_topics(source):
+                code = topics.setdefault(topic, len(topics))
+                parts.append((np.full(len(docs), code), Ids.of(docs), np.ones(len(docs))))
+                rows += len(docs)
+            continue
         _, first = next(data_lines(source), (0, b""))
         line_format = NTCIR_QRELS if len(first.split()) == 3 else TREC_QRELS
         files.append((rows, source, line_format))
@@ -58,10 +74,23 @@ def read_qrels_columns(*sources: Source) -> QrelsColumns:
 
     def place_of(row: int) -> Place:
         before, source, line_format = [file for file in files if file[0] <= row][-1]
-        return line_format.place_of(source, row - before)
+        if line_format is not None:
+            return line_format.place_of(source, row - before)
+        places = (place for place, _, docs in _json_topics(source) for _ in docs)
+        return next(islice(places, row - before, None))
 
+    if not rows:
+        raise InputError(Place(sources[0].name), "no relevant document", _JSON_QRELS)
     name = ", ".join(source.name for source in sources)
     return _unique(QrelsColumns(name, list(topics), *joined(parts)), place_of)
+
+
+def _json_topics(source: Source) -> Iterator[tuple[Place, str, list[str]]]:
+    """The topics of TREC Fair 2021 and 2022 with their relevant documents."""
+    for place, value in json_lines(source, _JSON_QRELS):
+        docs = list_of(value, "rel_docs", place, _JSON_QRELS)
+        ids = [check_id(id_text(doc, "doc", place), "doc", place) for doc in docs]
+        yield place, id_of(value, "id", place, _JSON_QRELS), ids
 
 
 def _unique(columns: QrelsColumns, place_of: Callable[[int], Place]) -> QrelsColumns:
@@ -86,9 +115,10 @@ def qrels_from_frame(frame: pd.DataFrame, name: str) -> QrelsColumns:
 
     check_columns(frame, name, ("topic", "doc", "grade"), "topic, doc, grade")
     grades = pd.to_numeric(frame["grade"], errors="coerce").to_numpy(dtype=np.float64, na_value=np.nan)
-    for row in np.flatnonzero(~np.isfinite(grades))[:1].tolist():
-        wrong = escape(repr(frame["grade"].iloc[row]))
-        raise InputError(Place(name, row + 1), f"grade {wrong}", "a number")
+    for row in np.flatnonzero(~(np.abs(grades) <= LARGEST))[:1].tolist():
+        wrong, large = escape(repr(frame["grade"].iloc[row])), np.isfinite(grades[row])
+        expected = f"a number of at most {LARGEST:g}" if large else "a number"
+        raise InputError(Place(name, row + 1), f"grade {wrong}", expected)
     lines = range(1, len(frame) + 1)
     topics: dict[str, int] = {}
     codes = numbered(identifiers(frame, "topic", name, lines), topics)

@@ -1,9 +1,9 @@
-"""Run files as columns: TREC and NTCIR lines, sampled rankings, TREC Fair's three columns, CSV and parquet tables."""
+"""Run files as columns: TREC and NTCIR lines, sampled rankings, TREC Fair's columns and JSON, csv and parquet."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from numbers import Integral
@@ -12,14 +12,16 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fairevals.errors import InputError, Place, UsageError, escape, unknown
+from fairevals.errors import InputError, Place, UsageError, check_known, escape
 from fairevals.ids import Ids, keys, numbered
-from fairevals.io.check import Rules, raise_first, run_format
+from fairevals.io.archives import file_name
+from fairevals.io.check import FAIR_RUNS, Rules, raise_first, run_format
 from fairevals.io.decimals import parse_decimals
+from fairevals.io.jsonl import has_key, id_of, json_lines, list_of
 from fairevals.io.lines import joined
 from fairevals.io.specs import ORDERS
 from fairevals.io.streams import Source
-from fairevals.io.tables import check_columns, has_header, identifiers, read_frame, texts
+from fairevals.io.tables import check_columns, check_id, has_header, id_text, identifiers, read_frame, texts
 from fairevals.typing import Floats, Ints, Words
 
 if TYPE_CHECKING:
@@ -41,8 +43,7 @@ class RunOptions:
     """Whether text after the tag of a TREC run is ignored, as trec_eval does; it is an error otherwise."""
 
     def __post_init__(self) -> None:
-        if self.order not in ORDERS:
-            raise unknown("order", self.order, ORDERS)
+        check_known("order", self.order, ORDERS)
         depth: Any = self.depth
         whole = isinstance(depth, Integral) and not isinstance(depth, bool)
         if depth is not None and not (whole and depth > 0):
@@ -185,25 +186,65 @@ _PROBES = 64
 
 
 def is_table(source: Source) -> bool:
-    """Whether a run is a parquet, CSV or TSV table with named columns, by its name or its first line."""
-    return source.table_suffix == ".parquet" or has_header(source, "topic", "doc", "score")
+    """Whether a run is a parquet, CSV or TSV table with named columns, or JSON, by its name or its first line."""
+    return (
+        source.table_suffix == ".parquet"
+        or has_key(source, "ranking")
+        or has_header(source, "topic", "doc", "score")
+    )
+
+
+_JSON_RUN = '{"q_num": "1.7", "qid": 7, "ranking": ["doc", …]}'
+_JSON_ROWS = 1 << 16
+
+
+def _json_rows(source: Source) -> Iterator[Rows]:
+    """The rankings of TREC Fair 2019 and 2020, JSON lines, some thousand documents at a time."""
+    rows: list[tuple[Place, str, str, str]] = []
+    for place, value in json_lines(source, _JSON_RUN):
+        topic = id_of(value, "qid", place, _JSON_RUN)
+        sample = id_of(value, "q_num", place, _JSON_RUN) if "q_num" in value else ""
+        docs = list_of(value, "ranking", place, _JSON_RUN)
+        rows += ((place, topic, sample, check_id(id_text(doc, "doc", place), "doc", place)) for doc in docs)
+        if len(rows) >= _JSON_ROWS:
+            yield _columns(rows)
+            rows = []
+    if rows:
+        yield _columns(rows)
+
+
+def _columns(rows: Sequence[tuple[Place, str, str, str]]) -> Rows:
+    places, topics, samples, docs = zip(*rows, strict=True)
+    return places, Ids.of(topics), Ids.of(samples), Ids.of(docs), np.zeros(len(docs))
+
+
+def _read_json(source: Source, tag: str, options: RunOptions) -> RunColumns:
+    builder = RunBuilder("file", options.depth)
+    for _, topic, sample, docs, scores in _json_rows(source):
+        builder.add(topic, sample, docs, scores)
+    columns = builder.finish(source.name, tag, lambda: raise_repeated_row(_json_rows(source)))
+    if not columns.lines:
+        raise InputError(Place(source.name), "no document", _JSON_RUN)
+    return columns
 
 
 def read_run_columns(source: Source, options: RunOptions = BY_SCORE) -> RunColumns:
     """Read a run file of any format."""
     # Bytes of the name that are not UTF-8 are escaped, since a tag is written and printed.
-    file = Path(source.name).name.encode("utf-8", "backslashreplace").decode()
+    file = file_name(source.name).encode("utf-8", "backslashreplace").decode()
     if source.table_suffix == ".parquet":
         from fairevals.io.dataset import read_parquet
 
         return read_parquet(source, file.split(".")[0], options)
+    if has_key(source, "ranking"):
+        return _read_json(source, file, options)
     if is_table(source):
         frame, lines = read_frame(source, ("topic", "doc", "score"))
         if frame.empty:
             raise InputError(Place(source.name), "no row", "rows of topic, doc, score[, sample]")
         return run_from_frame(frame, source.name, lines, file.split(".")[0], options)
     line_format = run_format(source.whole, trailing=options.trailing)
-    fair = len(line_format.columns) == 3
+    fair, single = len(line_format.columns) in FAIR_RUNS, len(line_format.columns) == 2
     tag = file if fair else ""
     if source.start:  # a part has the tag of the whole, by which random numbers are drawn
         _, cells, _ = next(line_format.examine(source.whole))
@@ -215,8 +256,8 @@ def read_run_columns(source: Source, options: RunOptions = BY_SCORE) -> RunColum
         if not tag and len(tokens):
             tag = tokens.column(5).text(0)
         scores = np.zeros(len(tokens)) if fair else tokens.numbers[0]
-        sample = tokens.column(1) if options.samples or fair else None
-        builder.add(tokens.column(0), sample, tokens.column(2), scores)
+        sample = tokens.column(1) if (options.samples or fair) and not single else None
+        builder.add(tokens.column(0), sample, tokens.column(1 if single else 2), scores)
     rules = Rules(samples=options.samples, trailing=options.trailing)
     columns = builder.finish(source.name, tag, lambda: raise_first(source, rules))
     if not columns.lines:

@@ -1,13 +1,14 @@
 """What a task is made of: how it declares an attribute, a policy, a run and the work of assessors."""
 
-from collections.abc import Iterator, Mapping
+import math
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from numbers import Integral, Real
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Self, TypeAlias
 
-from fairevals.errors import Place, UsageError, names, unknown
+from fairevals.errors import Place, UsageError, check_known, escape, names
 
 KINDS = ("nominal", "ordinal")
 ORDERS = ("score", "file")
@@ -17,13 +18,92 @@ CONVENTIONS = ("fairevals", "trec_eval")
 MISSING = ("zero", "skip")
 STATUSES = ("official", "unofficial", "baseline", "reference")
 LARGEST = 1e15
-"""The largest number in a task: whole numbers up to it are exact, and nothing overflows."""
+"""The largest number in a task, and the largest grade: whole numbers up to it are exact, and nothing overflows."""
+TARGET_NAMES = ("uniform", "relevant")
+INTERSECTION_TARGETS = (*TARGET_NAMES, "product", "backgrounds")
 DIVERGENCE_NAMES = ("JSD", "NMD", "RNOD", "RSNOD", "NVD", "RNSS")
 
 
 def is_number(value: Any, kind: Any = Real) -> bool:
     """Whether a value is a number of a kind; a bool is none."""
     return isinstance(value, kind) and not isinstance(value, bool)
+
+
+@dataclass(frozen=True)
+class TargetMixture:
+    """A target T mixed with backgrounds b: T' = w·T + (1−w)·c·b on the known groups, c their mass in T.
+
+    The group `unknown` keeps its share. So TREC Fair Ranking 2021 and 2022 mix the distribution of the relevant
+    documents with that of the world.
+    """
+
+    mix: tuple[Any, ...]
+    """T and one or more backgrounds, each in any form of a target but this one."""
+    weights: tuple[float, ...]
+    """The weights of `mix`, which sum to 1."""
+    unknown: str | None = None
+
+    @classmethod
+    def of(cls, given: Mapping[str, Any], convert: Callable[[Any], Any]) -> Self:
+        """From {"mix": […], "weights": […], "unknown": …}; `convert` checks each target of the mix.
+
+        Weights are equal by default. Raises a `ValueError` that says what was expected.
+        """
+        if set(given) - {"mix", "weights", "unknown"}:
+            raise ValueError("mix, and perhaps weights and unknown, in a mixture")
+        mix, unknown_group = given["mix"], given.get("unknown")
+        if not isinstance(mix, (list, tuple)) or len(mix) < 2 or any(map(is_mixture, mix)):
+            raise ValueError('mix = ["relevant", "FILE"], two or more targets')
+        weights = given.get("weights", [1 / len(mix)] * len(mix))
+        fits = isinstance(weights, (list, tuple)) and len(weights) == len(mix)
+        if (
+            not fits
+            or not all(is_number(w) and 0 < w < 1 for w in weights)
+            or abs(math.fsum(weights) - 1) > 1e-9
+        ):
+            raise ValueError(f"weights: {len(mix)} numbers above 0 that sum to 1")
+        if unknown_group is not None and not isinstance(unknown_group, str):
+            raise ValueError("unknown: the name of a group")
+        return cls(tuple(map(convert, mix)), tuple(map(float, weights)), unknown_group)
+
+
+def is_mixture(target: Any) -> bool:
+    """Whether a target is given as a mixture, {"mix": […], …}."""
+    return isinstance(target, Mapping) and "mix" in target
+
+
+Target: TypeAlias = str | Path | tuple[float, ...] | Mapping[str, tuple[float, ...] | float] | TargetMixture
+"""The name of a distribution ("uniform", "relevant", …), a file, shares in the order of the groups, {group: share},
+{topic: shares}, or a mixture."""
+
+
+def target_files(target: Target) -> tuple[Path, ...]:
+    """The files that a target names."""
+    several = target.mix if isinstance(target, TargetMixture) else (target,)
+    return tuple(one for one in several if isinstance(one, Path))
+
+
+@dataclass(frozen=True)
+class IntersectionSpec:
+    """An intersection of attributes as the task file declares it."""
+
+    name: str
+    of: tuple[str, ...]
+    """The attributes; groups are named in their order, `g1 × g2`."""
+    target: Target = "product"
+    """Also "product", of the attributes' own; "backgrounds" in a mixture stands for those of the attributes."""
+    place: Place = field(default=Place("task.toml"), compare=False)
+
+    def problems(self) -> Iterator[tuple[str, Any, str]]:
+        """Fields that do not fit: the name, the value, and what was expected."""
+        if len(set(self.of)) < max(2, len(self.of)):
+            yield "of", list(self.of), "two or more different attributes"
+        if self.target == "backgrounds":
+            yield (
+                "target",
+                self.target,
+                '{mix = ["relevant", "backgrounds"]}: backgrounds are part of a mixture',
+            )
 
 
 @dataclass(frozen=True)
@@ -35,8 +115,7 @@ class AttributeSpec:
     kind: str = "nominal"
     bins: tuple[float, ...] = ()
     memberships: Path | None = None
-    target: str | Path | tuple[float, ...] | Mapping[str, tuple[float, ...] | float] = "uniform"
-    """"uniform", "relevant", a file, one distribution, or one per topic."""
+    target: Target = "uniform"
     unmapped: str = "uniform"
     """"uniform", "skip", "error", or a group's name."""
     divergence: str = "JSD"
@@ -54,8 +133,9 @@ class AttributeSpec:
         fallbacks = ("uniform", "skip", "error", *groups)
         choices = {"kind": KINDS, "divergence": DIVERGENCE_NAMES, "unmapped": fallbacks}
         for key, allowed in choices.items():
-            if getattr(self, key) not in allowed:
-                yield key, getattr(self, key), f"one of {names(allowed)}"
+            value = getattr(self, key)
+            if not isinstance(value, str) or value not in allowed:
+                yield key, value, f"one of {names(allowed)}"
         if not 0 <= self.weight < float("inf"):
             yield "weight", self.weight, "a number of at least 0"
         if len(set(groups)) < len(groups):
@@ -75,16 +155,16 @@ class PolicySpec:
     seed: int = 0
 
     def __post_init__(self) -> None:
-        if self.kind not in POLICIES:
-            raise unknown("policy", self.kind, POLICIES)
-        if not is_number(self.samples, Integral) or self.samples < 2:
+        check_known("policy", self.kind, POLICIES)
+        if not is_number(self.samples, Integral) or not 2 <= self.samples <= LARGEST:
             raise UsageError(
-                f"samples is {self.samples!r}; expected a whole number of at least 2, for a standard error"
+                f"samples is {escape(repr(self.samples))}; expected a whole number of at least 2, for a standard error"
             )
-        if not is_number(self.temperature) or not 0 < self.temperature < float("inf"):
-            raise UsageError(f"temperature is {self.temperature!r}; expected a number above 0")
+        if not is_number(self.temperature) or not 0 < self.temperature <= LARGEST:
+            found = f"temperature is {escape(repr(self.temperature))}"
+            raise UsageError(f"{found}; expected a number above 0 and at most {LARGEST:g}")
         if not is_number(self.seed, Integral) or self.seed < 0:
-            raise UsageError(f"seed is {self.seed!r}; expected a whole number of at least 0")
+            raise UsageError(f"seed is {escape(repr(self.seed))}; expected a whole number of at least 0")
 
     def updated(self, **given: Any) -> Self:
         """The same with the values that are given, that is, not None."""

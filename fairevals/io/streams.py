@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import IO, Any, BinaryIO, NoReturn, Self, TextIO, cast
 
 from fairevals.errors import InputError, Place, UsageError, escape
+from fairevals.io.archives import member_of, opened_member
 from fairevals.io.parts import naming, part_of
 
 BOM = b"\xef\xbb\xbf"
@@ -61,15 +62,20 @@ def _setting(name: str, default: int) -> int:
 
 @dataclass(frozen=True)
 class Limits:
-    """How large a file may be. Set by the environment variables FAIREVALS_MAX_BYTES and FAIREVALS_MAX_LINE."""
+    """How large input may be. Set by the environment variables FAIREVALS_MAX_BYTES, _LINE and _CELLS."""
 
     bytes: int = 64 << 30  # of one file after decompression
     line: int = 1 << 20
+    cells: int = 1 << 27  # documents of one topic × groups of one attribute: 1 GiB, about three times
 
     @classmethod
     def current(cls) -> Self:
         """The limits in force."""
-        return cls(_setting("FAIREVALS_MAX_BYTES", cls.bytes), _setting("FAIREVALS_MAX_LINE", cls.line))
+        return cls(
+            _setting("FAIREVALS_MAX_BYTES", cls.bytes),
+            _setting("FAIREVALS_MAX_LINE", cls.line),
+            _setting("FAIREVALS_MAX_CELLS", cls.cells),
+        )
 
 
 def too_large(file: str, limit: int) -> InputError:
@@ -163,7 +169,7 @@ def reading(name: str, broken: str = "cannot be read", limit: int = 60) -> Itera
 
 def checked_path(what: Any) -> str | os.PathLike[str]:
     """The same, if it is a path."""
-    if not isinstance(what, (str, os.PathLike)):
+    if not isinstance(what, (str, os.PathLike)) or "\0" in os.fspath(what):
         raise UsageError(f"{escape(repr(what))} is no path; expected the path of a file")
     return what
 
@@ -222,14 +228,19 @@ class Source:
     def is_plain(self) -> bool:
         """Whether the bytes of the file are its text: it is on a disk, and not compressed."""
         with self._open() as file:
-            return self._data is None and not self._suffix_of(file)
+            return self._data is None and not self._suffix_of(file) and not member_of(self.name)
 
     @contextmanager
     def _open(self) -> Iterator[BinaryIO]:
         """The bytes as they are."""
+        member = member_of(self.name) if self._data is None else None
         with (
             reading(self.name),
-            io.BytesIO(self._data) if self._data is not None else Path(self.name).open("rb") as file,
+            io.BytesIO(self._data)
+            if self._data is not None
+            else opened_member(*member)
+            if member
+            else Path(self.name).open("rb") as file,
         ):
             yield cast(BinaryIO, file)
 

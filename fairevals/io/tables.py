@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import csv
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from decimal import Decimal
 from numbers import Integral
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from fairevals.errors import InputError, Place, escape, names
+from fairevals.errors import InputError, Place, UsageError, escape, names
 from fairevals.ids import Ids
 from fairevals.io.lines import data_lines, encoding_problem
 from fairevals.io.streams import Source
@@ -17,15 +18,20 @@ from fairevals.io.streams import Source
 if TYPE_CHECKING:
     import pandas as pd
 
+Value = TypeVar("Value")
+
 MAX_COLUMNS = 1000
+
+
+def header_of(source: Source) -> list[str]:
+    """The cells of the first line of a file, read as that of a csv or tsv table."""
+    _, first = next(data_lines(source), (0, b""))
+    return [name.strip().strip('" ') for name in re.split("[\t,]", first.decode(errors="replace"))]
 
 
 def has_header(source: Source, *columns: str) -> bool:
     """Whether the first line of a file, read as that of a csv or tsv table, names these columns."""
-    _, first = next(data_lines(source), (0, b""))
-    return {*columns} <= {
-        name.strip().strip('" ') for name in re.split("[\t,]", first.decode(errors="replace"))
-    }
+    return {*columns} <= {*header_of(source)}
 
 
 def table(
@@ -129,6 +135,21 @@ def id_text(value: Any, what: str, place: Place) -> str:
     if not whole or isinstance(value, bool):
         raise InputError(place, f"a {what} of type {type(value).__name__}: {escape(repr(value))}", ID_TYPES)
     return str(value)
+
+
+def check_distinct(texts: Sequence[str], what: str) -> None:
+    """Raise a `UsageError` if keys of a dict from Python have the same text, as 1 and "1" do."""
+    if len(set(texts)) < len(texts):
+        twice = next(text for text, count in Counter(texts).items() if count > 1)
+        raise UsageError(
+            f"{what}: two keys with the text {escape(twice)!r}, such as 1 and '1'; expected one type"
+        )
+
+
+def text_keys(given: Mapping[Any, Value], what: str) -> dict[str, Value]:
+    """A dict from Python with its keys as texts, which must be distinct."""
+    check_distinct(list(map(str, given)), what)
+    return {str(key): value for key, value in given.items()}
 
 
 def id_texts(column: pd.Series, what: str, name: str, lines: Iterable[int]) -> list[str]:

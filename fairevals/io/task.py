@@ -4,27 +4,38 @@ import os
 import re
 import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields, is_dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 from fairevals.errors import FairevalsError, InputError, Place, escape, names
-from fairevals.io.specs import AnnotationSpec, AttributeSpec, PolicySpec, RunInfo
+from fairevals.io.archives import file_name, member_of
+from fairevals.io.specs import (
+    AnnotationSpec,
+    AttributeSpec,
+    IntersectionSpec,
+    PolicySpec,
+    RunInfo,
+    target_files,
+)
 from fairevals.io.streams import Source, checked_path, written_bytes
 from fairevals.io.task_checks import Check, Checker, labelled, labels
 from fairevals.io.task_writer import TaskWriter
 
 MAX_KEY_PARTS = 100
+MAX_BYTES = 4 << 20
+"""Of a task file, which is parsed slowly; 100,000 names of groups take less than half of it."""
 
 
 @dataclass(frozen=True)
-class Task:
+class Task:  # noqa: PLW1641 # it has no hash, because it holds dicts
     """Everything that scoring needs to know besides the runs: what a task file says, or the same from Python.
 
     Values are given as in a task file. Paths are relative to the working directory. `qrels` and `measures` take one
     or several; a measure is its name, an object such as `fairevals.nDCG @ 10`, or {"measure": …, "label": …}.
-    `attributes` is {name: {"groups": […], "memberships": …, …}}, `runs` the path of a runs table, `policy` the name of
-    a policy, a dict or a `PolicySpec`. Wrong values raise a `UsageError` that says what was expected.
+    `attributes` is {name: {"groups": […], "memberships": …, …}}, `intersections`
+    {name: {"of": […], "target": …}}, `runs` the path of a runs table, `policy` the name of a policy, a dict or a
+    `PolicySpec`. Wrong values raise a `UsageError` that says what was expected.
 
     >>> sex = {"groups": ["f", "m"], "memberships": "sex.csv", "target": {"f": 0.3, "m": 0.7}}
     >>> task = Task(qrels="my.qrels", measures=["nDCG@10", "GFR@20"], attributes={"SEX": sex}, policy="pl")
@@ -68,6 +79,8 @@ class Task:
     topic_groups: Mapping[str, Mapping[str, tuple[str, ...] | Path | str]] = field(default_factory=dict)
     """Named sets of topics: {name: {group: globs}}, {name: {"file": table of topic and group}}, or {name: {"column":
     column of the list of topics}}."""
+    intersections: Mapping[str, IntersectionSpec] = field(default_factory=dict)
+    """Products of attributes, which measures take as attr='…' like an attribute."""
     policy: PolicySpec = field(default_factory=PolicySpec)
     annotation: AnnotationSpec = field(default_factory=AnnotationSpec)
     """How assessors annotate pages."""
@@ -84,7 +97,8 @@ class Task:
         checker = Checker()
         if isinstance(self.runs, (str, os.PathLike)):
             object.__setattr__(self, "runs_table", Path(self.runs))
-        checks = {**checker.checks(), "labels": labels}
+        files = dict.fromkeys(("path", "runs_table"), checker.optional_path)
+        checks = {**checker.checks(), "labels": labels, **files}
         values = checker.section({name: getattr(self, name) for name in checks}, (), checks)
         values["labels"] |= {measure: label for measure, label in values["measures"] if label}
         values["measures"] = tuple(measure for measure, _ in values["measures"])
@@ -94,6 +108,10 @@ class Task:
         checker.check_together(values)
         for name, value in values.items():
             object.__setattr__(self, name, value)
+
+    def __eq__(self, other: object) -> bool:
+        """Whether both say the same, with the same files, however their paths are written."""
+        return _comparable(self) == _comparable(other) if isinstance(other, Task) else NotImplemented
 
     @classmethod
     def from_file(cls, path: str | os.PathLike[str]) -> Self:
@@ -123,9 +141,23 @@ class Task:
             self.runs_table,
             *(groups.get("file") for groups in self.topic_groups.values()),
             *(spec.memberships for spec in specs),
-            *(spec.target for spec in specs),
+            *(path for spec in specs for path in target_files(spec.target)),
+            *(path for spec in self.intersections.values() for path in target_files(spec.target)),
         ]
         return (*(path for path in named if isinstance(path, Path)), *(Path(row.file) for row in self.runs))
+
+
+def _comparable(value: Any) -> Any:
+    """A task or a value in it, to be compared with ==: its paths are absolute."""
+    if isinstance(value, Path):
+        return Path(os.path.realpath(value))
+    if isinstance(value, RunInfo):
+        return replace(value, file=os.path.realpath(value.file))
+    if is_dataclass(value):
+        return [_comparable(getattr(value, f.name)) for f in fields(value) if f.compare]
+    if isinstance(value, Mapping):
+        return {key: _comparable(item) for key, item in value.items()}
+    return tuple(map(_comparable, value)) if isinstance(value, tuple) else value
 
 
 def run_info(task: Task, path: str | os.PathLike[str]) -> RunInfo | None:
@@ -139,8 +171,8 @@ def run_info(task: Task, path: str | os.PathLike[str]) -> RunInfo | None:
     """
     full = os.path.realpath(path)
     rows = [row for row in task.runs if os.path.realpath(row.file) == full]
-    loose = (row for row in task.runs if not Path(row.file).exists())
-    rows = rows or [row for row in loose if Path(row.file).name == Path(path).name]
+    loose = (row for row in task.runs if not Path(row.file).exists() and not member_of(row.file))
+    rows = rows or [row for row in loose if Path(row.file).name == file_name(path)]
     return rows[0] if len(rows) == 1 else None
 
 
@@ -187,8 +219,10 @@ def _parse(name: str, data: bytes) -> tuple[str, dict[str, Any]]:
     try:
         text = data.decode()
         for number, line in enumerate(text.split("\n"), 1):
+            if line.count(".") <= MAX_KEY_PARTS or line.lstrip().startswith("#"):
+                continue
             longest = max(part.count(".") for part in re.split(r"""[^\w\s."'-]""", line))
-            if longest > MAX_KEY_PARTS and not line.lstrip().startswith("#"):  # tomllib takes quadratic time
+            if longest > MAX_KEY_PARTS:  # tomllib takes quadratic time
                 raise InputError(Place(name, number), f"a key of more than {MAX_KEY_PARTS} parts", "a few")
         return text, tomllib.loads(text)
     except InputError:
@@ -214,8 +248,13 @@ def _parse(name: str, data: bytes) -> tuple[str, dict[str, Any]]:
 def _read(path: str | os.PathLike[str]) -> dict[str, Any]:
     """The values of a task file, by the names of a task's fields."""
     source = Source.of(path)
+    data = bytearray()
     try:
-        text, content = _parse(source.name, b"".join(source.chunks()))
+        for chunk in source.chunks():
+            data += chunk
+            if len(data) > MAX_BYTES:
+                raise InputError(Place(source.name), f"more than {MAX_BYTES} bytes", "a smaller task file")
+        text, content = _parse(source.name, bytes(data))
     except InputError as error:
         source.refuse(error, "a task file in TOML")
     reader = _Reader(source.name, text)

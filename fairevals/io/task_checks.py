@@ -1,6 +1,5 @@
 """Checks of a task's values, given from Python or in a file."""
 
-import math
 import os
 import sys
 from collections.abc import Callable, Iterable, Mapping
@@ -13,15 +12,20 @@ from fairevals.errors import FairevalsError, InputError, Place, UsageError, esca
 from fairevals.io.specs import (
     CANDIDATES,
     CONVENTIONS,
+    INTERSECTION_TARGETS,
     LARGEST,
     MISSING,
     ORDERS,
     POLICIES,
     STATUSES,
+    TARGET_NAMES,
     AnnotationSpec,
     AttributeSpec,
+    IntersectionSpec,
     PolicySpec,
     RunInfo,
+    TargetMixture,
+    is_mixture,
     is_number,
 )
 from fairevals.io.streams import Source
@@ -51,7 +55,7 @@ def _number(low: float, *, whole: bool = False) -> Check:
 
 
 def _choice(choices: tuple[str, ...]) -> Check:
-    return _check(f"one of {', '.join(choices)}", lambda value: value in choices)
+    return _check(f"one of {', '.join(choices)}", lambda value: isinstance(value, str) and value in choices)
 
 
 _text = _check("a text", lambda value: isinstance(value, str))
@@ -68,16 +72,12 @@ _numbers = _check(
     ),
     lambda value: tuple(map(float, value)),
 )
-_grade = _check(
-    f"a number above 0 and at most {sys.float_info.max:.2g}",  # as grades in qrels may be
-    lambda value: is_number(value) and 0 < value < math.inf and int(value) <= sys.float_info.max,
-)
 labels = _check(
     "a label for each measure, such as {'ERR@20': 'ERR'}",
     lambda value: isinstance(value, Mapping) and all(isinstance(item, str) for item in value.values()),
     lambda value: {str(measure): label for measure, label in value.items()},
 )
-_temperature = _check(
+_positive = _check(
     f"a number above 0 and at most {LARGEST:g}",
     lambda value: is_number(value) and 0 < value <= LARGEST,
     float,
@@ -152,9 +152,12 @@ class Checker:
             raise self.wrong(at, parent, f"a table, [{'.'.join(at)}]")
         values = {}
         for key, value in parent.items():
+            if not isinstance(key, str):
+                where = ".".join(map(escape, at)) or "Task"
+                raise self.error((*at, str(key)), f"the key {escape(repr(key))} of {where}", "a text")
             if key not in checks:
-                found = f"the unknown key {escape(str(key))!r}"
-                raise self.error((*at, str(key)), found, f"one of {', '.join(checks)}")
+                found = f"the unknown key {escape(key)!r}"
+                raise self.error((*at, key), found, f"one of {', '.join(checks)}")
             try:
                 values[key] = checks[key](value)
             except FairevalsError:
@@ -170,7 +173,7 @@ class Checker:
             "topics": _optional(self.path),
             "qrels": self.paths,
             "runs": self.runs,
-            "max_grade": _optional(_grade),
+            "max_grade": _optional(_positive),
             "order": _choice(ORDERS),
             "cutoff": _optional(_number(1, whole=True)),
             "measures": lambda value: labelled(_named_measures(value)),
@@ -180,6 +183,7 @@ class Checker:
             "conventions": _choice(CONVENTIONS),
             "missing": _choice(MISSING),
             "attributes": self.attributes,
+            "intersections": self.intersections,
             "topic_groups": self.topic_groups,
             "policy": self.policy,
             "annotation": self.annotation,
@@ -192,6 +196,9 @@ class Checker:
         plain = Path(os.path.normpath(path))
         # Behind a link to a folder, `..` is not the folder of the link.
         return plain if os.path.realpath(plain) == os.path.realpath(path) else path
+
+    def optional_path(self, value: Any) -> Path | None:
+        return None if value is None else self.path(value)
 
     def paths(self, value: Any) -> tuple[Path, ...]:
         return tuple(map(self.path, value)) if isinstance(value, (list, tuple)) else (self.path(value),)
@@ -223,15 +230,19 @@ class Checker:
         keys = given if isinstance(given, Mapping) else ()
         return self.section(given, ("topic_groups",), {name: partial(groups, name) for name in keys})
 
-    def target(self, name: str, value: Any) -> Any:
+    def target(self, at: tuple[str, ...], known: tuple[str, ...], value: Any) -> Any:
+        if isinstance(value, TargetMixture):
+            return value
         if isinstance(value, (str, os.PathLike)):
-            return value if value in ("uniform", "relevant") else self.path(value)
+            return value if value in known else self.path(value)
+        if is_mixture(value):
+            return TargetMixture.of(value, partial(self.target, at, known))
         if not isinstance(value, Mapping):
             return _numbers(value)
         # One share for each group, or one list of shares for each topic.
         by_group = not any(isinstance(share, (list, tuple, Mapping)) for share in value.values())
         check = _number(0) if by_group else _numbers
-        return self.section(value, ("attributes", name, "target"), dict.fromkeys(value, check))
+        return self.section(value, (*at, "target"), dict.fromkeys(value, check))
 
     def attribute(self, name: str, given: Any) -> AttributeSpec:
         at = ("attributes", name)
@@ -243,7 +254,7 @@ class Checker:
                 "groups": _texts,
                 "bins": _numbers,
                 "memberships": self.path,
-                "target": partial(self.target, name),
+                "target": partial(self.target, at, TARGET_NAMES),
                 "unmapped": _text,
                 "divergence": _text,
                 "topics": _texts,
@@ -258,6 +269,18 @@ class Checker:
             raise self.wrong((*at, key), value, expected)
         return spec
 
+    def intersection(self, name: str, given: Any) -> IntersectionSpec:
+        at = ("intersections", name)
+        if isinstance(given, IntersectionSpec):
+            spec = given
+        else:
+            target = partial(self.target, at, INTERSECTION_TARGETS)
+            values = {"of": (), **self.section(given, at, {"of": _texts, "target": target})}
+            spec = IntersectionSpec(name, place=self.place_of(at), **values)
+        for key, value, expected in spec.problems():
+            raise self.wrong((*at, key), value, expected)
+        return spec
+
     def place_of(self, at: tuple[str, ...]) -> Place:
         """Where the attribute is declared."""
         return Place(".".join(("Task", *at)))
@@ -266,12 +289,17 @@ class Checker:
         keys = given if isinstance(given, Mapping) else ()
         return self.section(given, ("attributes",), {name: partial(self.attribute, name) for name in keys})
 
+    def intersections(self, given: Any) -> dict[str, IntersectionSpec]:
+        keys = given if isinstance(given, Mapping) else ()
+        checks = {name: partial(self.intersection, name) for name in keys}
+        return self.section(given, ("intersections",), checks)
+
     def policy(self, given: Any) -> PolicySpec:
         if isinstance(given, PolicySpec):
             return given
         checks: dict[str, Check] = {
             "kind": _choice(POLICIES),
-            "temperature": _temperature,
+            "temperature": _positive,
             "samples": _number(2, whole=True),
             "seed": _number(0, whole=True),
         }

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from fairevals.errors import UsageError, escape
-from fairevals.io.specs import AttributeSpec
+from fairevals.io.specs import INTERSECTION_TARGETS, AttributeSpec, IntersectionSpec
 
 if TYPE_CHECKING:
     from fairevals.io.task import Task
@@ -72,7 +72,7 @@ class TaskWriter:
         if os.path.realpath(self.folder / inside) != full:  # the folder is a link, and `..` leads elsewhere
             inside = Path(os.path.relpath(full, os.path.realpath(self.folder)))
         # A file whose name is that of a target.
-        return f"./{inside}" if str(inside) in ("uniform", "relevant") else inside.as_posix()
+        return f"./{inside}" if str(inside) in INTERSECTION_TARGETS else inside.as_posix()
 
 
 def _changed(record: Any) -> dict[str, Any]:
@@ -84,7 +84,7 @@ def _changed(record: Any) -> dict[str, Any]:
         # The default of the divergence depends on the kind.
         if f.compare and (value != default or f.name == "divergence"):
             values[f.name] = value
-    if isinstance(record, AttributeSpec):
+    if isinstance(record, (AttributeSpec, IntersectionSpec)):
         del values["name"]
     return values
 

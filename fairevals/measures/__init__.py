@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from fairevals.measures.base import (
         HIGHER,
         LOWER,
+        AcrossTopicsMeasure,
         CompositeMeasure,
         Direction,
         ExposureMeasure,
@@ -22,8 +23,8 @@ if TYPE_CHECKING:
 # Imported when first used, so that ir-measures can be told the names of the measures without loading numpy.
 _NAMES = {
     "base": (
-        *("HIGHER", "LOWER", "CompositeMeasure", "Direction", "ExposureMeasure", "LinearMeasure", "Measure"),
-        *("RankingMeasure", "split_name"),
+        *("HIGHER", "LOWER", "AcrossTopicsMeasure", "CompositeMeasure", "Direction", "ExposureMeasure"),
+        *("LinearMeasure", "Measure", "RankingMeasure", "split_name"),
     ),
     "parsing": ("parse_measure", "parse_measures"),
 }

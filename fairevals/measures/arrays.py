@@ -15,6 +15,7 @@ from fairevals.collection.run import Run
 from fairevals.errors import InputWarning, UsageError, escape, pluralize
 from fairevals.ids import Ids
 from fairevals.io.memberships import ROW_TOLERANCE
+from fairevals.io.specs import LARGEST
 from fairevals.io.task import Task
 from fairevals.measures.base import CompositeMeasure, ExposureMeasure, Measure, RankingMeasure
 from fairevals.policy.policies import OneRanking
@@ -62,7 +63,7 @@ def _values(measure: Measure, block: Block) -> Floats:
         return measure.combine(tuple(_values(part, block) for part in measure.parts()))
     if isinstance(measure, RankingMeasure):
         return measure.of_ranking(block.ranked(measure.depth))
-    if isinstance(measure, ExposureMeasure):
+    if isinstance(measure, ExposureMeasure) and not measure.across_topics:
         exposure = OneRanking().exposure(block, measure.attention_model, measure.cutoff).value
         return measure.of_exposure(block.exposed(exposure))
     raise UsageError(f"{measure} is not a measure of single rankings; use fairevals.evaluate")
@@ -74,8 +75,8 @@ def _numbers(values: Any, name: str) -> Floats:
     except (TypeError, ValueError):
         expected = "expected numbers, and rows of one length"
         raise UsageError(f"{name} is {escape(repr(values))}; {expected}") from None
-    if np.isinf(numbers).any():
-        raise UsageError(f"{name} has an infinite number; expected grades")
+    for wrong in numbers[np.abs(numbers) > LARGEST][:1].tolist():
+        raise UsageError(f"{name} has the number {wrong:g}; expected numbers of at most {LARGEST:g}")
     return numbers
 
 

@@ -18,7 +18,7 @@ from fairevals.measures.base import (
     rank_sum,
 )
 from fairevals.measures.divergences import jensen_shannon_divergence
-from fairevals.measures.expected_exposure import group_sums
+from fairevals.measures.group_sums import group_sums, spread
 from fairevals.measures.ndcg import NDCG
 from fairevals.measures.shares import shares_of_sum
 from fairevals.typing import Floats
@@ -38,7 +38,11 @@ def attention_weighted_rank_fairness(
     >>> round(float(worst), 4)
     0.3069
     """
-    divergence = jensen_shannon_divergence(shares_of_sum(group_sums(exposure, membership)), target)
+    return _fairness_of_sums(group_sums(exposure, membership), target, base)
+
+
+def _fairness_of_sums(sums: Floats, target: Floats, base: str) -> Floats:
+    divergence = jensen_shannon_divergence(shares_of_sum(sums), target)
     return 1 - divergence * (math.log(2) if base == "e" else 1.0)
 
 
@@ -64,14 +68,13 @@ class AWRF(ExposureMeasure):
 
     def of_exposure(self, exposed: Exposed) -> Floats:
         attribute = exposed.attribute(self.attr)
-        target, base = attribute.target, self.base
-        value = attention_weighted_rank_fairness(exposed.exposure, attribute.membership, target, base)
-        return np.where(attribute.applies, value, np.nan)
+        sums = group_sums(exposed.exposure, *attribute.factors)
+        return np.where(attribute.applies, _fairness_of_sums(sums, attribute.target, self.base), np.nan)
 
     def value_and_gradient(self, exposed: Exposed) -> tuple[Floats, Floats]:
         """AWRF and ∂AWRF/∂ε. The slope at a share of 0 is infinite: shares below 1e-12 have the slope there."""
         attribute = exposed.attribute(self.attr)
-        sums = group_sums(exposed.exposure, attribute.membership)
+        sums = group_sums(exposed.exposure, *attribute.factors)
         total = rank_sum(sums)[..., None]
         share = np.maximum(shares_of_sum(sums), 1e-12)
         # ∂JSD/∂share = log2(share/mean)/2, and ∂share_g/∂sum_h = ([g = h] − share_g)/total.
@@ -79,7 +82,7 @@ class AWRF(ExposureMeasure):
         slope = -(slope - rank_sum(share * slope)[..., None]) * (math.log(2) if self.base == "e" else 1.0)
         defined = (total > 0) & attribute.applies[..., None] & ~np.isnan(slope)
         by_group = divide(slope, total, defined, otherwise=0.0)
-        return self.of_exposure(exposed), rank_sum(attribute.membership * by_group[..., None, :])
+        return self.of_exposure(exposed), spread(by_group, *attribute.factors)
 
 
 @dataclass(frozen=True)

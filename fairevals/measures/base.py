@@ -1,8 +1,9 @@
 """What a measure is: a declaration (name, parameters, direction, formula, source) above a pure function.
 
-A measure is one of two kinds. A *ranking* measure is a function of the documents at each rank; its
-expectation under a policy is taken outside. An *exposure* measure is a function of each document's
-expected exposure. Neither knows which policy the arrays came from.
+A *ranking* measure is a function of the documents at each rank; its expectation under a policy is taken
+outside. An *exposure* measure is a function of each document's expected exposure on a topic. A measure
+*across topics* is a function of the exposures on all topics together, and has one value per run. None of
+them knows which policy the arrays came from.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from fairevals.attention import Attention, parse_attention
-from fairevals.collection import Exposed, Ranked, View
+from fairevals.collection import Exposed, ExposedTopics, Ranked, View
 from fairevals.errors import UsageError, escape
 from fairevals.typing import Array, Bools, Floats, Ints
 
@@ -190,7 +191,9 @@ class Measure(metaclass=MeasureType):
                 wrong = f"{f.name}={escape(repr(value))} is not a possible value ({wanted})"
                 raise UsageError(f"{self.name}: {wrong}")
         if self.cutoff is not None and (type(self.cutoff) is not int or self.cutoff < 1):
-            raise UsageError(f"{self.name}: the cutoff is {self.cutoff!r}; expected a whole number above 0")
+            raise UsageError(
+                f"{self.name}: the cutoff is {escape(repr(self.cutoff))}; expected a whole number above 0"
+            )
 
     @classmethod
     def parameters(cls) -> list[dataclasses.Field[Any]]:
@@ -260,6 +263,11 @@ class Measure(metaclass=MeasureType):
     def is_utility(self) -> bool:
         """Whether it measures utility alone: a topic that a run leaves out is then worth 0."""
         return self.missing == 0 and self.attributes == "none"
+
+    @property
+    def across_topics(self) -> bool:
+        """Whether it has one value for all topics of a run together, and none for a topic."""
+        return False
 
     def of_missing(self, raw_grades: Floats, conventions: str) -> Floats | float:
         """The value on topics that a run leaves out, from the grades (topics, documents) of the judged documents."""
@@ -420,6 +428,28 @@ class ExposureMeasure(_WithAttention):
     @property
     def needs_all_documents(self) -> bool:
         """Exposure measures consider every document retrieved or judged."""
+        return True
+
+    def topics_used(self, exposed: ExposedTopics) -> Bools:
+        """(topics,): on which a measure across topics is defined: its attribute applies, the run ranks documents."""
+        used = exposed.ranked
+        for name in self.attributes_used():
+            used = used & exposed.applies(name)
+        return used
+
+    def of_topics(self, exposed: ExposedTopics, weights: Floats) -> Floats:
+        """The value of a measure across topics if each topic counts as often as `weights` (samples, topics) says.
+
+        (samples,), NaN where undefined. All topics are among `topics_used`.
+        """
+        raise NotImplementedError(f"{self} is not a measure across topics")
+
+
+class AcrossTopicsMeasure(ExposureMeasure):
+    """A measure of the documents' exposures on all topics together: override `of_topics`."""
+
+    @property
+    def across_topics(self) -> bool:
         return True
 
 

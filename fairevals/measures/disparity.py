@@ -1,6 +1,7 @@
 """Disparity of exposure per merit between documents (D_ind, D_cross) and between groups (D_group)."""
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -17,7 +18,7 @@ from fairevals.measures.base import (
     rank_sum,
     stretches,
 )
-from fairevals.measures.expected_exposure import group_sums
+from fairevals.measures.group_sums import group_sums, spread
 from fairevals.typing import Array, Bools, Floats, Ints
 
 LEAST_MERIT = 1e-100
@@ -171,17 +172,6 @@ def cross_disparity(exposure: Floats, merits: Floats, counted: Bools) -> tuple[F
     return value, divide(slope, pairs[..., None], (n > 1)[..., None], otherwise=0.0)
 
 
-def group_means(values: Floats, membership: Floats) -> Floats:
-    """The membership-weighted means (…, group) of (…, document) values; NaN in a group without documents.
-
-    >>> group_means(np.array([1.0, 0.5, 0.2]), np.array([[1.0, 0.0], [0.5, 0.5], [0.0, 0.0]]))
-    array([0.83333333, 0.5       ])
-    """
-    by_group = membership.swapaxes(-1, -2)
-    weights = rank_sum(by_group)
-    return divide(rank_sum(by_group * values[..., None, :]), weights, weights > 0)
-
-
 def group_levels(mean_merits: Floats, ties: str = "both") -> Ints:
     """The mean merits (…, group) numbered as by `merit_levels`, equal ones alike; with ties="first", all differently.
 
@@ -198,11 +188,11 @@ def group_levels(mean_merits: Floats, ties: str = "both") -> Ints:
 
 
 def _of_groups(
-    exposure: Floats, merits: Floats, membership: Floats, pairs: str, ties: str
+    exposure: Floats, merits: Floats, candidates: Bools, factors: Sequence[Floats], pairs: str, ties: str
 ) -> tuple[Floats, Floats]:
-    """D_group, and its gradient by the documents' exposures."""
-    sizes = rank_sum(membership.swapaxes(-1, -2))
-    means = [divide(group_sums(each, membership), sizes, sizes > 0) for each in (exposure, merits)]
+    """D_group over the candidates, and its gradient by the documents' exposures."""
+    sizes, *sums = (group_sums(each * candidates, *factors) for each in (np.ones(()), exposure, merits))
+    means = [divide(each, sizes, sizes > 0) for each in sums]
     shape = sizes.shape
     v, m = (mean.reshape(-1, shape[-1]) for mean in means)
     counted = m > LEAST_MERIT  # False for the NaN of a group without documents
@@ -214,7 +204,7 @@ def _of_groups(
     value = np.where(defined, value / count, np.nan)
     slope = np.where(defined[:, None], slope * inverse / count[:, None], 0.0)
     share = divide(slope.reshape(shape), sizes, sizes > 0, otherwise=0.0)
-    return value.reshape(shape[:-1]), rank_sum(membership * share[..., None, :])
+    return value.reshape(shape[:-1]), spread(share, *factors) * candidates
 
 
 def group_disparity(
@@ -234,7 +224,7 @@ def group_disparity(
     >>> round(float(group_disparity(np.array([1.0, 0.63, 0.5]), np.array([1.0, 1.0, 0.5]), two)), 4)
     0.2467
     """
-    return _of_groups(exposure, merits, membership, pairs, ties)[0]
+    return _of_groups(exposure, merits, np.ones(exposure.shape, dtype=bool), [membership], pairs, ties)[0]
 
 
 @dataclass(frozen=True)
@@ -309,7 +299,8 @@ class DGroup(ExposureMeasure):
 
     def value_and_gradient(self, exposed: Exposed) -> tuple[Floats, Floats]:
         """D_group and ∂D_group/∂ε; 0 at the kinks."""
-        merits, membership = merit(exposed.grades, self.merit), exposed.candidate_membership(self.attr)
-        value, gradient = _of_groups(exposed.exposure, merits, membership, self.pairs, self.ties)
-        applies = exposed.attribute(self.attr).applies
+        attribute, merits = exposed.attribute(self.attr), merit(exposed.grades, self.merit)
+        documents = exposed.exposure, merits, exposed.candidates
+        value, gradient = _of_groups(*documents, attribute.factors, self.pairs, self.ties)
+        applies = attribute.applies
         return np.where(applies, value, np.nan), np.where(applies[..., None], gradient, 0.0)

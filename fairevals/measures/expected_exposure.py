@@ -9,6 +9,7 @@ from fairevals.attention import Attention
 from fairevals.collection import Exposed
 from fairevals.errors import UsageError
 from fairevals.measures.base import HIGHER, LOWER, ExposureMeasure, divide, named, param, rank_sum, stretches
+from fairevals.measures.group_sums import group_sums, spread
 from fairevals.typing import Bools, Floats
 
 
@@ -48,15 +49,6 @@ def ideal_exposure(exposed: Exposed, attention: Attention, cutoff: int | None) -
     else:
         weights = attention.weights(exposed.grades.shape[-1])
     return target_exposure(exposed.grades, exposed.candidates, weights[..., :cutoff])
-
-
-def group_sums(values: Floats, membership: Floats) -> Floats:
-    """The membership-weighted sums (…, group) of (…, document) values.
-
-    >>> group_sums(np.array([1.0, 0.5]), np.array([[1.0, 0.0], [0.5, 0.5]]))
-    array([1.25, 0.25])
-    """
-    return rank_sum(np.moveaxis(membership, -1, -2) * values[..., None, :])
 
 
 @dataclass(frozen=True)
@@ -122,10 +114,10 @@ class ExpectedExposureMeasure(ExposureMeasure):
             if self.target == "task":
                 target = attribute.target * self._attention_up_to_cutoff()
             else:
-                target = group_sums(self._ideal(exposed), attribute.membership)
-            value, by_group = self.contributions(group_sums(exposure, attribute.membership), target)
-            slope = rank_sum(attribute.membership * by_group[..., None, :])
-            defined = attribute.applies & attribute.membership.any(axis=(-2, -1))
+                target = group_sums(self._ideal(exposed), *attribute.factors)
+            value, by_group = self.contributions(group_sums(exposure, *attribute.factors), target)
+            slope = spread(by_group, *attribute.factors)
+            defined = attribute.applies & attribute.known.any(axis=-1)
             defined = defined & ~np.isnan(target).any(axis=-1)
         gradient = np.where(defined[..., None] & counted, slope, 0.0)
         return np.where(defined, rank_sum(value), np.nan), gradient
@@ -211,13 +203,13 @@ class UEXP(ExposureMeasure):
         given, wanted = rank_sum(exposed.exposure)[..., None], rank_sum(ideal)[..., None]
         share = divide(exposed.exposure, given, given > 0, otherwise=0.0)
         under = np.maximum(divide(ideal, wanted, wanted > 0, otherwise=0.0) - share, 0.0)
-        groups = group_sums(under, attribute.membership)
+        groups = group_sums(under, *attribute.factors)
         value = rank_sum(groups if self.total else np.square(groups))
         by_group = np.ones(groups.shape) if self.total else 2 * groups
-        slope = np.where(under > 0, rank_sum(attribute.membership * by_group[..., None, :]), 0.0)
+        slope = np.where(under > 0, spread(by_group, *attribute.factors), 0.0)
         # ∂share_d/∂ε_j = ([d = j] − share_d)/Σε
         slope = rank_sum(slope * share)[..., None] - slope
-        known: Bools = np.any(exposed.candidate_membership(self.attr), axis=(-2, -1))
+        known: Bools = np.any(attribute.known & exposed.candidates, axis=-1)
         defined = ((given > 0) & (wanted > 0))[..., 0] & known & attribute.applies
         gradient = divide(slope, given, defined[..., None] & exposed.present, otherwise=0.0)
         return np.where(defined, value, np.nan), gradient

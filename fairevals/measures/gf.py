@@ -189,9 +189,14 @@ class GFR(RankingMeasure):
 
     def terms(self, view: View) -> tuple[RankingMeasure, ...]:
         # A sum in another order would differ in the last bit.
-        return self.components({name: view.attribute(name).ordinal for name in sorted(view.attributes)})
+        return self.components({name: view.attribute(name).ordinal for name in _single(view)})
 
     def combine(self, values: Sequence[Floats], view: View) -> Floats:
-        attributes = [view.attribute(name) for name in sorted(view.attributes)]
+        attributes = [view.attribute(name) for name in _single(view)]
         weights = [np.where(attribute.applies, attribute.weight, 0.0) for attribute in attributes]
         return weighted_mean(values, [view.utility_weight, *weights])
+
+
+def _single(view: View) -> list[str]:
+    """The attributes in view, without intersections: what these add is in them already."""
+    return sorted(name for name, attribute in view.attributes.items() if len(attribute.factors) == 1)

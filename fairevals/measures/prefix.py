@@ -12,13 +12,13 @@ documents need not be whole.
 import math
 from abc import abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from fairevals.collection import AttributeView, Ranked
+from fairevals.collection import GroupView, Ranked
 from fairevals.measures.base import HIGHER, LOWER, RankingMeasure, divide, named, param, rank_sum, unit
 from fairevals.measures.ratios import sides
 from fairevals.typing import Array, Bools, Floats, Ints
@@ -109,11 +109,12 @@ def largest_prefix_sum(deviation: Deviation, total: float, length: int, reach: i
     return float(best[left <= length - size].max(initial=-np.inf))
 
 
-def skip_unmapped(attribute: AttributeView, protected: str, cutoff: int | None) -> tuple[Floats, Ints, Ints]:
+def skip_unmapped(attribute: GroupView, protected: str, cutoff: int | None) -> tuple[Floats, Ints, Ints]:
     """Remove documents without a membership: protected shares (…, rank) of the others in order, padded with 0.
 
     Also returns, each (…), the number of those documents, and how many of them are within the cutoff.
 
+    >>> from fairevals.collection import AttributeView
     >>> membership = np.array([[1.0, 0.0], [0.0, 0.0], [0.25, 0.75], [0.0, 1.0]])
     >>> view = AttributeView(("a", "b"), False, membership, np.full(2, 0.5), np.array(True))
     >>> shares, length, reach = skip_unmapped(view, "a", 2)
@@ -387,8 +388,8 @@ class FAIR(RankingMeasure):
         ranked = ranked.cut(self.cutoff)
         attribute = ranked.attribute(self.attr)
         if self.null == "hypergeometric":
-            membership = attribute.membership * ranked.ranked_candidates[..., None]
-            attribute = replace(attribute, membership=membership)
+            candidates = ranked.ranked_candidates[..., None]
+            attribute = attribute.with_rows(lambda membership: membership * candidates)
         protected, length, _ = skip_unmapped(attribute, self.protected, None)
         parameters = [np.broadcast_to(each, length.shape) for each in self._parameters(ranked)]
         defined = (length > 0) & attribute.applies & ~np.isnan(parameters).any(axis=0)
@@ -411,7 +412,8 @@ class FAIR(RankingMeasure):
         attribute = ranked.attribute(self.attr)
         if self.null == "binomial":
             return (attribute.target[..., attribute.groups.index(self.protected)],)
-        pool = replace(attribute, membership=ranked.candidate_membership(self.attr))
+        candidates = ranked.candidates[..., None]
+        pool = ranked.pool[self.attr].with_rows(lambda membership: membership * candidates)
         shares, size, _ = skip_unmapped(pool, self.protected, None)
         protected = np.floor(rank_sum(shares) + EPS)
         says_something = (protected > 0) & (protected < size)

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from fairevals.collection import AttributeView, Exposed
+from fairevals.collection import Exposed, GroupView
 from fairevals.errors import unknown
 from fairevals.measures.base import (
     LOWER,
@@ -18,16 +18,16 @@ from fairevals.measures.base import (
     param,
     rank_sum,
 )
-from fairevals.measures.disparity import group_means
-from fairevals.measures.expected_exposure import group_sums
+from fairevals.measures.group_sums import group_means, group_sums, spread
 from fairevals.typing import Floats
 
 
-def sides(attribute: AttributeView, protected: str) -> Floats:
+def sides(attribute: GroupView, protected: str) -> Floats:
     """Each document's weight in the protected group and in all other groups together, (…, document, 2).
 
     Both are 0 for a document without membership.
 
+    >>> from fairevals.collection import AttributeView
     >>> membership = np.array([[0.5, 0.2, 0.3], [0.0, 0.0, 0.0]])
     >>> view = AttributeView(("a", "b", "c"), False, membership, np.full(3, 1 / 3), np.array(True))
     >>> sides(view, "b")
@@ -36,9 +36,15 @@ def sides(attribute: AttributeView, protected: str) -> Floats:
     """
     if protected not in attribute.groups:
         raise unknown("group", protected, attribute.groups)
-    at = attribute.groups.index(protected)
-    rest = rank_sum(np.delete(attribute.membership, at, axis=-1))
-    return np.stack([attribute.membership[..., at], rest], axis=-1)
+    counts = [factor.shape[-1] for factor in attribute.factors]
+    numbers = np.unravel_index(attribute.groups.index(protected), counts)
+    inside: Floats | float = 1.0
+    rest: Floats | float = 0.0
+    # The sum of all other products is formed without a subtraction, which would leave a rounding error for 0.
+    for factor, at in zip(attribute.factors, numbers, strict=True):
+        mine, others = factor[..., at], rank_sum(np.delete(factor, at, axis=-1))
+        inside, rest = inside * mine, rest * (mine + others) + inside * others
+    return np.stack([inside, rest], axis=-1)
 
 
 def log_quotients(values: Floats, per: Floats | None = None) -> Floats:
@@ -115,16 +121,15 @@ class RatioMeasure(ExposureMeasure):
     def value_and_gradient(self, exposed: Exposed) -> tuple[Floats, Floats]:
         """The value, and by ε each document's part in its side's sum: the merits cancel."""
         attribute = exposed.attribute(self.attr)
-        membership = attribute.membership if self.protected is None else sides(attribute, self.protected)
-        membership = membership * exposed.candidates[..., None]
+        factors = attribute.factors if self.protected is None else (sides(attribute, self.protected),)
         factor, merits = self.weights(exposed)
-        weighted = exposed.exposure * factor
-        per = None if merits is None else group_means(merits, membership)
-        logarithms = log_quotients(group_means(weighted, membership), per)
+        weighted, counted = exposed.exposure * factor, exposed.candidates
+        per = None if merits is None else group_means(merits, *factors, counted=counted)
+        logarithms = log_quotients(group_means(weighted, *factors, counted=counted), per)
         value, slope = (log_range if self.protected is None else log_ratio)(logarithms)
         slope = np.where(attribute.applies[..., None], slope, 0.0)
-        share = divide(slope, group_sums(weighted, membership), slope != 0, otherwise=0.0)
-        return np.where(attribute.applies, value, np.nan), rank_sum(membership * share[..., None, :]) * factor
+        share = divide(slope, group_sums(weighted * counted, *factors), slope != 0, otherwise=0.0)
+        return np.where(attribute.applies, value, np.nan), spread(share, *factors) * counted * factor
 
 
 @dataclass(frozen=True)

@@ -4,9 +4,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from fairevals.collection import Exposed
-from fairevals.measures.base import LOWER, ExposureMeasure, divide, merit, merit_param, rank_sum
-from fairevals.typing import Floats
+from fairevals.collection import Exposed, ExposedTopics
+from fairevals.measures.base import LOWER, ExposureMeasure, divide, merit, merit_param, param, rank_sum
+from fairevals.typing import Bools, Floats
 
 
 def shares_of_sum(values: Floats) -> Floats:
@@ -38,7 +38,9 @@ def inequity_of_attention(exposure: Floats, merits: Floats) -> Floats:
 class IAA(ExposureMeasure):
     """How far the documents' shares of exposure are from their shares of merit.
 
-    Undefined on a topic without exposure or without merit.
+    With amortised=True both shares are first averaged over the topics, so that a document (the same by its id) may get
+    on one topic what it lacks on another; the value is one for the run, and never above the mean over topics. Undefined
+    on a topic without exposure or without merit.
     """
 
     name = "IAA"
@@ -49,6 +51,22 @@ class IAA(ExposureMeasure):
     )
 
     merit: str = merit_param()
+    amortised: bool = param(False, "average the shares over the topics first", choices=(False, True))
+
+    @property
+    def across_topics(self) -> bool:
+        return self.amortised
+
+    def topics_used(self, exposed: ExposedTopics) -> Bools:
+        sums = (exposed.sum_by_topic(v) for v in (exposed.exposure, merit(exposed.grades, self.merit)))
+        return super().topics_used(exposed) & np.logical_and(*(each > 0 for each in sums))
+
+    def of_topics(self, exposed: ExposedTopics, weights: Floats) -> Floats:
+        exposure, merits = (
+            weights @ exposed.by_document(values / exposed.sum_by_topic(values)[exposed.topic])
+            for values in (exposed.exposure, merit(exposed.grades, self.merit))
+        )
+        return inequity_of_attention(exposure, merits)
 
     def of_exposure(self, exposed: Exposed) -> Floats:
         return inequity_of_attention(exposed.exposure, merit(exposed.grades, self.merit))

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from fairevals.attention import Attention, AttentionLike, parse_attention
-from fairevals.errors import UsageError, escape, pluralize
+from fairevals.errors import UsageError, check_known, escape, pluralize
 from fairevals.policy.exact import exact_exposure, exact_rank_probabilities, exposure_gradient
 from fairevals.policy.grid import Chunk, Grid, chunks_of, lay_grid
 from fairevals.policy.mixtures import mixture_of
@@ -121,7 +121,10 @@ class PlackettLuce:
         >>> PlackettLuce([0.0, 0.0, 0.0]).log_prob([[0, 1, 2], [0, -1, -1], [0, 0, 1]]).round(4)
         array([-1.7918, -1.0986,    -inf])
         """
-        given = np.asarray(rankings)
+        try:
+            given = np.asarray(rankings)
+        except ValueError:
+            raise UsageError("rankings of different lengths; expected them padded with −1") from None
         if given.ndim < 1 or not (np.issubdtype(given.dtype, np.integer) or given.size == 0):
             raise UsageError("rankings must be document indices of shape (…, k)")
         given = given.astype(np.int64)
@@ -179,10 +182,9 @@ class PlackettLuce:
         array([0.0502, 0.0502])
         """
         model, k = parse_attention(attention), self._ranks(k)
+        check_known("method", method, ("exact", "mc"))
         if method == "mc":
             return self._sampled_exposure(model, k, samples, rng, grades)
-        if method != "exact":
-            raise UsageError(f"method must be 'exact' or 'mc', got {escape(repr(method))}")
         weights, grid, chunks = self._quadrature(model, k, tolerance)
         return Estimate(self._as_given(self._within(weights, exact_exposure(grid, chunks, weights))))
 
@@ -235,8 +237,8 @@ class PlackettLuce:
                 f"the attention {model} depends on the grades ranked above a document, so its exposure cannot be "
                 "integrated exactly: use method='mc'"
             )
-        if not 1e-13 <= tolerance <= 0.1:
-            raise UsageError(f"tolerance must lie between 1e-13 and 0.1, got {tolerance}")
+        if not isinstance(tolerance, int | float) or not 1e-13 <= tolerance <= 0.1:
+            raise UsageError(f"tolerance must lie between 1e-13 and 0.1, got {escape(repr(tolerance))}")
         weights = model.weights(min(k, self._scores.shape[1]))
         allowed = tolerance / margin
         if model.monotone_from != 1:

@@ -97,7 +97,7 @@ class OneRanking(Policy):
     """The run's one ranking of each topic."""
 
     def rankings(self, block: Block, depth: int | None) -> Ints:
-        return block.ranked(depth).documents[:, None, :]
+        return block.order(depth)[:, None, :]
 
 
 class SampledRankings(Policy):

@@ -1,24 +1,46 @@
 """Rankings drawn from Plackett-Luce policies."""
 
 from collections.abc import Iterator, Sequence
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from fairevals.errors import UsageError, escape
+from fairevals.errors import UsageError, escape, pluralize
 from fairevals.typing import Floats, Ints
 
-Randomness: TypeAlias = int | np.random.Generator | Sequence[np.random.Generator] | None
-"""What `rng` means everywhere in this package: a seed, which gives the same numbers every time; numpy's generator,
-whose numbers go on from call to call; one generator for each topic; or None, for other numbers at every call. A
-parameter `seed` is a whole number of at least 0 and nothing else. Both are 0 where nothing is given."""
+Seed: TypeAlias = int | np.random.Generator | None
+"""What `seed` and `rng` are everywhere in this package: a whole number, which gives the same random numbers at every
+call; a numpy Generator, whose numbers go on from call to call; or None, for fresh numbers at every call. Without one,
+the number is 0."""
+Randomness: TypeAlias = Seed | Sequence[np.random.Generator]
+"""A `Seed`, or one generator for each topic."""
 
 _KEYS_AT_ONCE = 1 << 18  # so that they stay in the processor's cache
 _WIDEST = 600.0  # e^600 times an exponential number is still finite
 _CERTAIN_GAP = 64.0
 _SHORT = 48  # rows up to this length are sorted, longer ones partitioned first
 _MANY = 8  # documents per rank from which on they are drawn one by one
+
+
+def checked_seed(given: Any, name: str = "rng") -> int | np.random.Generator:
+    """A `Seed` as a whole number or a Generator, which for None is a new one; anything else is a `UsageError`.
+
+    >>> checked_seed(7), checked_seed(None).random() == checked_seed(None).random()
+    (7, False)
+    """
+    if given is None or isinstance(given, np.random.Generator):
+        return np.random.default_rng(given)
+    if isinstance(given, int | np.integer) and not isinstance(given, bool) and given >= 0:
+        return int(given)
+    expected = "a whole number of at least 0, a numpy Generator, or None for fresh random numbers"
+    raise UsageError(f"{name}={escape(repr(given))}; expected {expected}")
+
+
+def whole_seed(given: Any) -> int:
+    """A `Seed` as a whole number, for settings that are written down: one is drawn where none is given."""
+    seed = checked_seed(given, "seed")
+    return seed if isinstance(seed, int) else int(seed.integers(1 << 32))
 
 
 def topic_generators(rng: Randomness, topics: int) -> list[np.random.Generator]:
@@ -30,17 +52,16 @@ def topic_generators(rng: Randomness, topics: int) -> list[np.random.Generator]:
     >>> topic_generators(7, 2)[1].random() == same
     True
     """
-    if rng is None or isinstance(rng, np.random.Generator):
-        return [np.random.default_rng(rng)] * topics
-    if isinstance(rng, int | np.integer) and rng >= 0 and not isinstance(rng, bool):
-        return [np.random.default_rng([int(rng), topic]) for topic in range(topics)]
-    generators = list(rng) if isinstance(rng, Sequence) else []
-    if len(generators) != topics or not all(isinstance(g, np.random.Generator) for g in generators):
-        raise UsageError(
-            f"rng is {escape(repr(rng))}; expected a seed of at least 0, a numpy Generator, one Generator for each of "
-            f"the {topics} topics, or None"
-        )
-    return generators
+    if isinstance(rng, list | tuple) and all(isinstance(g, np.random.Generator) for g in rng):
+        if len(rng) != topics:
+            raise UsageError(
+                f"rng has {pluralize(len(rng), 'Generator')}; expected one for each of {topics} topics"
+            )
+        return list(rng)
+    seed = checked_seed(rng)
+    if isinstance(seed, np.random.Generator):
+        return [seed] * topics
+    return [np.random.default_rng([seed, topic]) for topic in range(topics)]
 
 
 def sample_topic(scores: Floats, samples: int, k: int, rng: np.random.Generator) -> Ints:

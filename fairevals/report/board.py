@@ -1,9 +1,10 @@
 """The leaderboard of a report: means with intervals and letters, which runs are best, and the Pareto front."""
 
 import math
-from collections.abc import Set
+from collections.abc import Sequence, Set
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
@@ -138,6 +139,36 @@ class Board:
         return any(not math.isnan(value) if isinstance(value, float) else value for value in values)
 
 
+def permutations(scores: Scores) -> int:
+    """How many permutations the letters of a measure are computed from."""
+    return max(1_000, min(10_000, PERMUTED_VALUES // max(1, scores.values.size)))
+
+
+def letters(
+    scores: Scores,
+    *,
+    baseline: int | None = None,
+    references: Set[int] = frozenset(),
+    seed: int = 0,
+    alpha: float = 0.05,
+) -> list[RunGroups]:
+    """The letters of every measure, for the runs that are neither baseline nor reference, by status or as named."""
+    options: Any = {"alpha": alpha, "resamples": permutations(scores), "seed": seed}
+    families = (
+        tukey_family(scores, m, baseline=baseline, references=references) for m in range(len(scores.measures))
+    )
+    return [significance_groups(scores, m, family, **options) for m, family in enumerate(families)]
+
+
+def interval_notes(groups: Sequence[RunGroups]) -> list[str]:
+    """What the intervals and the letters of a leaderboard mean; no word of letters with one run."""
+    lines = ["[low, high]: 95 % t intervals over topics"]
+    if any(len(one.letters) > 1 for one in groups):
+        lines.append("runs that share a letter do not differ significantly")
+        lines += dict.fromkeys(one.note for one in groups)
+    return lines
+
+
 def board(
     scores: Scores,
     *,
@@ -150,12 +181,9 @@ def board(
 
     Letters are for the runs that are neither baseline nor reference, by status or as named here.
     """
-    resamples = max(1_000, min(10_000, PERMUTED_VALUES // max(1, scores.values.size)))
-    groups: list[RunGroups] = []
+    groups = letters(scores, baseline=baseline, references=references, seed=seed, alpha=alpha)
     columns: list[list[BoardEntry]] = []
     for m in range(len(scores.measures)):
-        family = tukey_family(scores, m, baseline=baseline, references=references)
-        groups.append(significance_groups(scores, m, family, alpha=alpha, resamples=resamples, seed=seed))
         runs, complete = range(len(scores.runs)), (~scores.incomplete[:, m]).tolist()
         means = [(scores.mean(r, m), *mean_interval(scores, r, m, 1 - alpha)) for r in runs]
         best = best_of([scores.cost(r, m) for r in runs], DECIMALS, complete)
@@ -177,4 +205,4 @@ def board(
                 for r, (mean, interval, spread) in enumerate(means)
             ]
         )
-    return Board(scores, tuple(zip(*columns, strict=True)), resamples, alpha, tuple(groups))
+    return Board(scores, tuple(zip(*columns, strict=True)), permutations(scores), alpha, tuple(groups))

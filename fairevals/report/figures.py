@@ -12,19 +12,27 @@ from matplotlib.transforms import Bbox
 
 from fairevals.errors import escape
 from fairevals.evaluation.exposures import DocumentRow, GroupRow
+from fairevals.evaluation.leaderboard import head
+from fairevals.evaluation.scores import Scores
+from fairevals.io.out import format_number, format_p
 from fairevals.report.board import Board
 from fairevals.report.groups import Distribution, Merits, condense
 from fairevals.report.style import COLOURS, HATCHES, INK, figure_legend, filling, labels, new_figure
+from fairevals.statistics.all_pairs import best_first
 from fairevals.statistics.correlation import RankCorrelations
 from fairevals.statistics.pairing import Paired
+from fairevals.statistics.power import TopicSetSize, TopicSetSizes, anova_power, ttest_power
+from fairevals.statistics.tukey import RunGroups
 from fairevals.typing import Floats
 
 MAX_MEASURES = 24
 """The heat map shows at most so many measures."""
+MAX_RUNS = 24
+"""The matrix of all pairs shows at most so many runs, the best."""
 OTHERS = ("#cccccc", "")
 """The colour and the hatch of all small groups together."""
 MAX_LABELS = 14
-"""With more runs than this, only the front and the baseline are named in the plane."""
+"""With more runs than this, only the front and the baseline are named in the plane, and matrices have no numbers."""
 
 
 @contextmanager
@@ -77,8 +85,8 @@ def draw_plane(
             look: Any = {"color": colour, "markerfacecolor": fill, "markersize": 6, "zorder": 3}
             if mine:
                 axes.plot(x[mine], y[mine], marker, label=label, **look)
-    axes.set_xlabel(f"{board.scores.measures[across]} {board.scores.measures[across].direction.arrow}")
-    axes.set_ylabel(f"{board.scores.measures[up]} {board.scores.measures[up].direction.arrow}")
+    x_name, y_name = (head(board.scores, m) for m in (across, up))
+    axes.set(xlabel=x_name, ylabel=y_name)
     axes.margins(0.12)
     some = [r for r in known if len(known) <= MAX_LABELS or r in front or kinds.get(r) == "baseline"]
     place_labels(axes, x[some], y[some], [names[r] for r in some])
@@ -103,14 +111,14 @@ def place_labels(axes: Axes, x: Floats, y: Floats, texts: Sequence[str]) -> None
                 break
 
 
-def gains_figure(paired: Paired, run: str, baseline: str) -> Figure:
+def gains_figure(paired: Paired, run: str, baseline: str, measure: str) -> Figure:
     """One bar per topic, the largest gain first; the run is better where a bar goes up."""
     with new_figure(9.0, 3.2) as figure:
-        draw_gains(figure.add_subplot(), paired, run, baseline)
+        draw_gains(figure.add_subplot(), paired, run, baseline, measure)
     return figure
 
 
-def draw_gains(axes: Axes, paired: Paired, run: str, baseline: str) -> None:
+def draw_gains(axes: Axes, paired: Paired, run: str, baseline: str, measure: str) -> None:
     """One bar per topic, the largest gain first, and the mean."""
     gains = np.sort(paired.gains)[::-1]
     for members, style, name in ((gains > 0, 0, "better"), (gains < 0, 1, "worse")):
@@ -122,7 +130,7 @@ def draw_gains(axes: Axes, paired: Paired, run: str, baseline: str) -> None:
     axes.set_xticks([])
     axes.set(
         xlabel=f"topics, the largest gain first ({gains.size})",
-        ylabel=f"gain in {paired.measure}",
+        ylabel=f"gain in {measure}",
         title=f"{run} against {baseline}",
     )
     axes.grid(axis="x", visible=False)
@@ -133,24 +141,66 @@ def heat_map(correlations: RankCorrelations, names: Sequence[str]) -> Figure:
     """Kendall's τ between every two measures, from −1 (orange) through 0 (white) to 1 (blue)."""
     count = min(len(names), MAX_MEASURES)
     tau = correlations.tau[:count, :count]
+    texts = [["–" if np.isnan(value) else f"{value:z.2f}" for value in row] for row in tau.tolist()]
     with new_figure(2.6 + 0.62 * count, 1.9 + 0.5 * count) as figure:
-        scale = LinearSegmentedColormap.from_list("tau", [COLOURS[1], "#f4f4f4", COLOURS[0]])
         axes = figure.add_subplot()
-        look: Any = {"cmap": scale.with_extremes(bad="#bbbbbb"), "vmin": -1, "vmax": 1, "edgecolors": "white"}
-        mesh = axes.pcolormesh(range(count), range(count), np.ma.masked_invalid(tau), **look)
-        for (a, b), value in np.ndenumerate(tau):
-            text = "–" if np.isnan(value) else f"{value:z.2f}"
-            # Not the ink of the scheme: the cell keeps its colour in the dark scheme.
-            ink = "#fdfdfd" if abs(np.nan_to_num(value)) > 0.6 else "#161616"
-            axes.text(b, a, text, ha="center", va="center", fontsize=8, color=ink)
-        axes.set_xticks(range(count), names[:count], rotation=40, ha="right", fontsize=9)
-        axes.set_yticks(range(count), names[:count], fontsize=9)
-        axes.invert_yaxis()
-        axes.grid(visible=False)
-        axes.tick_params(length=0)
-        axes.spines[:].set_visible(False)
+        mesh = _draw_matrix(axes, tau, texts, names[:count])
         figure.colorbar(mesh, ax=axes, shrink=0.8).set_label("Kendall's τ")
     return figure
+
+
+def _draw_matrix(axes: Axes, values: Floats, texts: Sequence[Sequence[str]], names: Sequence[str]) -> Any:
+    """Coloured cells from −1 (orange) through 0 (white) to 1 (blue), NaN grey, with a text in each if there are any."""
+    places = range(len(names))
+    scale = LinearSegmentedColormap.from_list("signed", [COLOURS[1], "#f4f4f4", COLOURS[0]])
+    look: Any = {"cmap": scale.with_extremes(bad="#bbbbbb"), "vmin": -1, "vmax": 1, "edgecolors": "white"}
+    mesh = axes.pcolormesh(places, places, np.ma.masked_invalid(values), **look)
+    for (a, b), value in np.ndenumerate(values) if texts else ():
+        # Not the ink of the scheme: the cell keeps its colour in the dark scheme.
+        ink = "#fdfdfd" if abs(np.nan_to_num(value)) > 0.6 else "#161616"
+        axes.text(b, a, texts[a][b], ha="center", va="center", fontsize=8, color=ink)
+    axes.set_xticks(places, names, rotation=40, ha="right", fontsize=9)
+    axes.set_yticks(places, names, fontsize=9)
+    axes.invert_yaxis()
+    axes.grid(visible=False)
+    axes.tick_params(length=0)
+    axes.spines[:].set_visible(False)
+    return mesh
+
+
+def pairs_figure(
+    scores: Scores, groups: Sequence[RunGroups], measures: Sequence[int], alpha: float
+) -> Figure:
+    """Every two runs by Tukey HSD, one Axes per measure: see `draw_pairs`."""
+    largest = max(min(len(groups[m].family.places), MAX_RUNS) for m in measures)
+    with _panels(len(measures), 2.2 + 0.55 * largest, 1.6 + 0.42 * largest) as (figure, all_axes):
+        for axes, m in zip(all_axes, measures, strict=True):
+            draw_pairs(axes, scores, m, groups[m], alpha)
+    return figure
+
+
+def draw_pairs(axes: Axes, scores: Scores, m: int, group: RunGroups, alpha: float) -> None:
+    """The runs of a family against each other, best first: the gain of the row above the diagonal, p below it.
+
+    Pairs that differ significantly are coloured, blue where the row is better and orange where the column is. Above
+    `MAX_LABELS` runs there are only colours.
+    """
+    order, p = best_first(scores, m, group)
+    order, p = order[:MAX_RUNS], p[:MAX_RUNS, :MAX_RUNS]
+    inside = [group.family.places.index(r) for r in order]
+    gains = -group.tukey.differences[np.ix_(inside, inside)]  # the test is of costs
+    texts = [
+        [
+            "" if i == j else format_number(gains[i, j], 3, "+") if i < j else format_p(p[i, j])
+            for j in range(len(p))
+        ]
+        for i in range(len(p))
+    ]
+    largest = np.abs(gains).max(initial=0.0) or 1.0
+    shown = np.where(p < alpha, gains / largest, np.where(np.isnan(p), np.nan, 0.0))
+    names = labels([f"{scores.runs[r]} {group.letters[r]}".rstrip() for r in order], 24)
+    _draw_matrix(axes, shown, texts if len(p) <= MAX_LABELS else (), names)
+    axes.set_title(head(scores, m), fontsize=10)
 
 
 def group_labels(distribution: Distribution) -> list[str]:
@@ -269,3 +319,29 @@ def group_share_against_target(rows: Sequence[GroupRow], title: str = "") -> Fig
         figure_legend(figure)
         figure.suptitle(title)
     return figure
+
+
+def power_figure(sizes: TopicSetSizes) -> Figure:
+    """Power against the number of topics, one Axes per measure with a variance above 0."""
+    shown = [row for row in sizes.rows if row.residual_variance]
+    measures = list(dict.fromkeys(row.measure for row in shown))[:MAX_MEASURES]
+    with _panels(max(len(measures), 1), 3.6, 3.2, sharey=True) as (figure, all_axes):
+        for axes, measure in zip(all_axes, measures, strict=False):
+            draw_power(axes, [row for row in shown if row.measure == measure])
+        figure_legend(figure)
+    return figure
+
+
+def draw_power(axes: Axes, rows: Sequence[TopicSetSize]) -> None:
+    """The power of the t-test (solid) and of ANOVA (dashed) for the differences of one measure."""
+    most = max([20, *(size for row in rows for size in (row.ttest, row.anova) if size)])
+    topics = np.unique(np.geomspace(2, 2 * most, 200).round())
+    for style, row in enumerate(rows):
+        colour = COLOURS[style % len(COLOURS)]
+        ttest = ttest_power(topics, row.difference, row.residual_variance, row.alpha)
+        anova = anova_power(topics, row.difference, row.within_variance, row.systems, row.alpha)
+        axes.plot(topics, ttest, color=colour, label=f"t-test, D = {row.difference:g}")
+        axes.plot(topics, anova, "--", color=colour, label=f"ANOVA, D = {row.difference:g}")
+    axes.axhline(rows[0].power, color=INK, linestyle=":", linewidth=1, label=f"power {rows[0].power:g}")
+    axes.set(xscale="log", ylim=(0, 1.02), title=rows[0].measure, xlabel="topics", ylabel="power")
+    axes.xaxis.set_major_formatter("{x:g}")  # powers of ten would be mathtext

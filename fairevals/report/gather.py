@@ -2,24 +2,26 @@
 
 import math
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from fairevals.collection.inputs import Named
+from fairevals.collection.topics import topic_groups
 from fairevals.errors import escape, pluralize
 from fairevals.evaluation import Collection, Plan, load, score
 from fairevals.evaluation.scores import Scores
 from fairevals.io.streams import reads_once
 from fairevals.report.board import BOTH, FAIRNESS, USEFULNESS, Board, board, role, with_both_sides
 from fairevals.report.groups import Distribution, Merits, condensed, run_details
-from fairevals.report.sources import FileInfo, files_of, versions
+from fairevals.report.sources import FileInfo, files_of, metadata_of, versions
 from fairevals.report.style import labels
 from fairevals.report.training import TrainingSummary, read_summaries
 from fairevals.statistics.compare import Comparisons, compare, remarks
-from fairevals.statistics.correlation import RankCorrelations, rank_correlations
+from fairevals.statistics.correlation import RankCorrelations, correlated, rank_correlations
 from fairevals.statistics.pairing import NEGLIGIBLE, Paired, abridged, mean, pair, position
 from fairevals.typing import Floats
 
@@ -50,12 +52,16 @@ class Report:
     """The fairness measures of the trade-off."""
     trained: TrainingSummary | None
     files: tuple[FileInfo, ...]
+    metadata: tuple[str, ...]
+    """What each run says about itself, "" for nothing."""
     versions: dict[str, str]
     panels: tuple[int, ...]
     """The runs whose distributions and exposures are drawn."""
     distributions: tuple[tuple[Distribution, ...], ...]
     """For each attribute, one per run of `panels`."""
     merits: tuple[Merits, ...]
+    parts: Mapping[str, Scores] = field(default_factory=dict)
+    """The scores on the topics of each topic group that was asked for."""
     remarks: tuple[str, ...] = ()
 
     @property
@@ -70,10 +76,15 @@ class Report:
         cut: Any = {"values": scores.values[:, :n], "se": scores.se[:, :n], "comparable": comparable}
         return replace(scores, measures=scores.measures[:n], **cut)
 
+    @property
+    def by_topic(self) -> int:
+        """The measure whose differences by topic are shown first: the first that has values by topic, if one has."""
+        return next((m for m, one in enumerate(self.scores.measures) if not one.across_topics), 0)
+
     def focus(self) -> Paired | None:
-        """The difference shown first: the best other run against the baseline, on the first measure."""
+        """The difference shown first: the best other run against the baseline."""
         others = [r for r in self.board.order if r != self.baseline]
-        return pair(self.scores, 0, others[0], self.baseline) if others else None
+        return pair(self.scores, self.by_topic, others[0], self.baseline) if others else None
 
     def badges(self, run: int) -> list[str]:
         """What is shown beside a run's name: its role in the report, and its status where it is not official."""
@@ -117,6 +128,7 @@ def gather(
     references: Iterable[int | str] = (),
     test: str = "ttest",
     correction: str | None = None,
+    by: Any = None,
     trained: Sequence[Path] = (),
     given: bool = False,
     qrels: Any = None,
@@ -126,22 +138,41 @@ def gather(
     """Score the runs and compute everything that the report needs.
 
     `baseline` and `references` are places or tags of runs: by default the first run, and the runs with the status
-    "reference". `trained` are output folders of training. `given` says that the user named the measures, so that only
-    the parts of composite ones are added. `qrels` is the file of judgements where it is not the task's.
+    "reference". `by` are topic groups as in `topic_groups`. `trained` are output folders of training. `given` says
+    that the user named the measures, so that only the parts of composite ones are added. `qrels` is the file of
+    judgements where it is not the task's.
     """
-    summary = read_summaries(trained)  # before the work: an invalid file should fail early
+    # Before the work: an invalid file should fail early.
+    summary = read_summaries(trained)
+    topics = {} if by is None else topic_groups(collection.task, by, collection.qrels.topics)
     specs, asked = collection.task.attributes, len(plan.measures)
     # A task may declare an attribute without memberships if no measure needs it.
     needed = (*collection.groups, *plan.requirements.attributes)
-    shown = [n for n in collection.attribute_names if n in needed or specs[n].memberships is not None]
+    crossed = collection.intersections
+
+    def loadable(name: str) -> bool:
+        return name in needed or (name in specs and specs[name].memberships is not None)
+
+    shown = [
+        name
+        for name in collection.attribute_names
+        if name in needed or all(map(loadable, crossed[name].attributes if name in crossed else [name]))
+    ]
     collection = collection.with_attributes(shown)
     plan = with_both_sides(plan, collection, given=given)
     task, seed = collection.task, plan.policy.seed
     judged = qrels if qrels is not None else task.qrels
     files = files_of(task, judged, tuple(collection.attributes), runs, trained)
+    metadata = tuple(metadata_of(run) for run in runs)
     # The figures read every run again: a pipe is kept in memory.
     whole = Plan.reading(plan.policy)
-    runs = [load(run, collection, whole) if isinstance(run, str) and reads_once(run) else run for run in runs]
+
+    def kept(run: Any) -> Any:
+        if isinstance(run, Named):
+            return replace(run, run=kept(run.run))
+        return load(run, collection, whole) if isinstance(run, str) and reads_once(run) else run
+
+    runs = [kept(run) for run in runs]
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         scores = score(runs, collection, plan, jobs=jobs, progress=progress)
@@ -157,7 +188,7 @@ def gather(
         resamples = 10_000 if test == "bootstrap" else means.resamples
         options: Any = {"test": test, "correction": correction, "seed": seed}
         comparisons = compare(scores, compared, resamples=resamples, **options)
-        correlations = rank_correlations(scores, seed=seed) if len(scores.measures) > 1 else None
+        correlations = rank_correlations(scores, seed=seed) if len(correlated(scores)) > 1 else None
     roles = [role(measure) for measure in scores.measures]
     across, up, wanted = None, [], [compared, means.order[0]]
     if USEFULNESS in roles:
@@ -186,12 +217,14 @@ def gather(
         up=tuple(up),
         trained=summary,
         files=files,
+        metadata=metadata,
         versions=versions(),
         panels=panels,
         distributions=tuple(
             tuple(condensed(column)) for column in by_attribute if any(one.topics for one in column)
         ),
         merits=tuple(merits for _, merits in details),
+        parts={group: scores.on_topics(at) for group, at in topics.items()},
     )
     lines = [*scores.notes, *(str(warning.message) for warning in caught), *_remarks(report)]
     if baseline is None and comparisons is not None:
@@ -203,11 +236,11 @@ def _remarks(report: Report) -> Iterator[str]:
     scores, means = report.scores, report.board
     if report.comparisons is None:  # else the comparisons tell it
         yield from scores.undefined_remarks()
-    added = [str(measure) for measure in scores.measures[report.asked :]]
+    added = [scores.label(measure) for measure in scores.measures[report.asked :]]
     if added:
         yield f"added, to show usefulness and fairness apart: {', '.join(added)}"
     noisy = [
-        f"{scores.measures[m]} of {escape(scores.runs[r])}"
+        f"{scores.label(scores.measures[m])} of {escape(scores.runs[r])}"
         for r, row in enumerate(means.entries)
         for m, entry in enumerate(row)
         if entry.notable

@@ -2,12 +2,15 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from fairevals.attention import parse_attention
+from fairevals.collection import GroupView
 from fairevals.evaluation import Collection, Plan, open_run
+from fairevals.evaluation.expectation import CELLS_OF_SAMPLES
 from fairevals.io.specs import PolicySpec
 from fairevals.measures.base import merit
 from fairevals.measures.expected_exposure import target_exposure
@@ -152,8 +155,8 @@ def run_details(
         order = opened.policy.rankings(block, depth if attributes else 0)
         for attribute in attributes:
             view = block.attributes[attribute]
-            for t in np.flatnonzero(view.applies & ~np.isnan(view.target).any(axis=1)):
-                along = _shares_along_ranks(view.membership[t], order[t], depth)
+            for t in np.flatnonzero(view.applies & ~np.isnan(view.target).any(axis=1)).tolist():
+                along = _shares_along_ranks(view, t, order[t], depth)
                 if along is not None:
                     topics, achieved, target = sums[attribute]
                     sums[attribute] = topics + 1, achieved + along, target + view.target[t]
@@ -170,21 +173,33 @@ def run_details(
     return distributions, _by_merit(name, *np.concatenate([np.zeros((3, 0)), *exposed], axis=1))
 
 
-def _shares_along_ranks(membership: Floats, order: Ints, depth: int) -> Floats | None:
+def _shares_along_ranks(view: GroupView, topic: int, order: Ints, depth: int) -> Floats | None:
     """(ranks, groups): the mean over rankings, (samples, ranks) cell numbers or −1, of the first ranks' membership.
 
     Ranks before the first and after the last with a value get the nearest one; None where there is no value at all.
     """
-    along = mean_membership_along_ranks(membership[np.maximum(order, 0)] * (order >= 0)[..., None])
-    known: Bools = np.asarray(~np.isnan(along[..., 0]))  # (samples, ranks)
-    count = known.sum(axis=0)
+    width, groups = order.shape[1], len(view.groups)
+    count, total = np.zeros(width, dtype=np.int64), np.zeros((width, groups))
+    step = max(1, CELLS_OF_SAMPLES // max(1, width * groups))
+    for some in (order[start : start + step] for start in range(0, len(order), step)):
+        ranked = view.with_rows(partial(_ranked_rows, topic, some))
+        along = mean_membership_along_ranks(ranked.membership)
+        known: Bools = np.asarray(~np.isnan(along[..., 0]))  # (samples, ranks)
+        count += known.sum(axis=0)
+        total += np.where(known[..., None], along, 0.0).sum(axis=0)
     ranks = np.flatnonzero(count)
     if not ranks.size:
         return None
-    mean = np.where(known[..., None], along, 0.0).sum(axis=0)[ranks] / count[ranks, None]
+    mean = total[ranks] / count[ranks, None]
     nearest = np.clip(np.searchsorted(ranks, np.arange(depth), side="right") - 1, 0, None)
     filled: Floats = mean[nearest]
     return filled
+
+
+def _ranked_rows(topic: int, order: Ints, membership: Floats) -> Floats:
+    """The memberships of a topic's documents in the given order, 0 for −1."""
+    rows: Floats = membership[topic, np.maximum(order, 0)] * (order >= 0)[..., None]
+    return rows
 
 
 def _by_merit(run: str, merits: Floats, exposures: Floats, targets: Floats) -> Merits:

@@ -10,6 +10,7 @@ import numpy as np
 from markupsafe import Markup
 
 from fairevals.errors import escape, pluralize
+from fairevals.evaluation.leaderboard import group_table, head
 from fairevals.io.out import format_number, format_p
 from fairevals.measures import Measure
 from fairevals.report import html
@@ -57,6 +58,7 @@ def page(report: Report, pictures: Sequence[Picture]) -> bytes:
         short=lambda text: str(escape(text, NAME)),
         uri=data_uri,
         repr=repr,
+        label=report.scores.label,
     )
     text = templates.get_template("index.html").render(
         **{"pluralize": pluralize, "role": role, "drivers": drivers, "tipping": tipping},
@@ -74,6 +76,7 @@ def page(report: Report, pictures: Sequence[Picture]) -> bytes:
         long_names=labels(runs, LONG_NAME),
         bars=[interval_bars(report.board, m) for m in range(len(report.scores.measures))],
         cards=_cards(report),
+        by_group=group_table(report.scores, report.parts) if report.parts else None,
         glossary=_glossary(report.scores.measures),
         data=plain(page_data(report)),
     )
@@ -107,7 +110,7 @@ def _cards(report: Report) -> list[tuple[str, str, str]]:
         verdict = f"; {pluralize(alike, 'other run')} not significantly different"
         verdict = verdict if alike else "; all other runs with letters differ significantly"
         value = format_number(entry.value) + (verdict if entry.letters and others else "")
-        cards.append((f"Best by {measures[m]} {measures[m].direction.arrow}", names[winner], value))
+        cards.append((f"Best by {head(report.scores, m)}", names[winner], value))
     return cards
 
 
@@ -138,7 +141,7 @@ def page_data(report: Report) -> dict[str, Any]:
         "runs": labels(scores.runs, NAME),
         "topics": [str(escape(topic, 80)) for topic in scores.topics] if kept else [],
         "measures": [
-            {"name": str(m), "arrow": d.arrow, "sign": orientation(d), "target": d.target}
+            {"name": scores.label(m), "arrow": d.arrow, "sign": orientation(d), "target": d.target}
             for m in scores.measures
             for d in (m.direction,)
         ],
@@ -154,4 +157,5 @@ def page_data(report: Report) -> dict[str, Any]:
         "across": report.across,
         "up": report.up[0] if report.up else None,
         "focus": others[0] if others else None,
+        "byTopic": report.by_topic,
     }

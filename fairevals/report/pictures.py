@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from fairevals.errors import escape
+from fairevals.evaluation.leaderboard import head
 from fairevals.io.folders import safe_name
 from fairevals.report import figures
 from fairevals.report.figures import group_labels
@@ -33,16 +34,29 @@ def pictures(report: Report) -> Iterator[Picture]:
     """All figures, in the order of the page."""
     if report.across is not None and report.up:
         yield _tradeoff(report, report.across, report.up[:MAX_PLANES])
+    scores, groups = report.scores, report.board.groups
+    tested = [m for m in range(report.asked) if any(groups[m].letters)][:3]
+    if tested:
+        pairs = all_pairs_text(report, tested)
+        yield Picture(
+            "pairs",
+            "pairs",
+            figure_bytes(figures.pairs_figure(scores, groups, tested, report.board.alpha)),
+            f"Matrices of the differences between every two runs, with p-values: {pairs}.",
+            "Every two runs by randomised Tukey HSD, best first: above the diagonal the gain of the row over the "
+            "column, below it p. Pairs that differ significantly are coloured, blue where the row is better.",
+        )
     focus = report.focus()
     if focus is not None and focus.topics:
         run, baseline = labels([focus.run, focus.baseline], 40)
+        measure = report.scores.label(focus.measure)
         yield Picture(
             "topics",
             "topics",
-            figure_bytes(figures.gains_figure(focus, run, baseline)),
-            f"Bars of the gain in {focus.measure} of {run} over {baseline}, one bar per topic: better on {focus.wins}, "
+            figure_bytes(figures.gains_figure(focus, run, baseline, measure)),
+            f"Bars of the gain in {measure} of {run} over {baseline}, one bar per topic: better on {focus.wins}, "
             f"the same on {focus.ties}, worse on {focus.losses} of {len(focus.topics)} topics.",
-            f"Gain of {run} over {baseline} in {focus.measure}, topic by topic.",
+            f"Gain of {run} over {baseline} in {measure}, topic by topic.",
         )
     for number, column in enumerate(report.distributions, 1):
         yield _ranks(number, [one for one in column if one.topics])
@@ -64,7 +78,7 @@ def pictures(report: Report) -> Iterator[Picture]:
             "document above the dotted line has more than its share.",
         )
     if report.correlations is not None:
-        names = labels(report.correlations.measures, 30)
+        names = labels([report.scores.label(name) for name in report.correlations.measures], 30)
         tau = report.correlations.tau[np.triu_indices(len(names), 1)]
         known = tau[~np.isnan(tau)]
         between = f"between {known.min():.2f} and {known.max():.2f}" if known.size else "undefined everywhere"
@@ -80,12 +94,23 @@ def pictures(report: Report) -> Iterator[Picture]:
         yield from _trained(report.trained)
 
 
+def all_pairs_text(report: Report, measures: Sequence[int]) -> str:
+    """How many pairs of runs differ, by measure."""
+    texts = []
+    for m in measures:
+        p = report.board.groups[m].tukey.p[np.triu_indices(len(report.board.groups[m].family.places), 1)]
+        texts.append(
+            f"{head(report.scores, m)} {int((p < report.board.alpha).sum())} of {p.size} pairs differ"
+        )
+    return "; ".join(texts)
+
+
 def _tradeoff(report: Report, across: int, up: Sequence[int]) -> Picture:
     scores, board, names = report.scores, report.board, labels(report.scores.runs, 40)
     kinds = dict.fromkeys(report.references, "reference policy") | {report.baseline: "baseline"}
     figure = figures.tradeoff_figure(board, labels(scores.runs, 20), across, up, kinds)
     fronts = "; ".join(
-        f"with {scores.measures[m]}: {', '.join(names[r] for r in board.front(across, m)) or 'none'}"
+        f"with {scores.label(scores.measures[m])}: {', '.join(names[r] for r in board.front(across, m)) or 'none'}"
         for m in up
     )
     hollow = " Incomplete runs are hollow and never on the front." if board.any("incomplete") else ""
@@ -93,7 +118,8 @@ def _tradeoff(report: Report, across: int, up: Sequence[int]) -> Picture:
         "tradeoff",
         "tradeoff",
         figure_bytes(figure),
-        f"Scatter of {scores.measures[across]} against fairness. On the Pareto front are, {fronts}.{hollow}",
+        f"Scatter of {scores.label(scores.measures[across])} against fairness. On the Pareto front are, {fronts}."
+        f"{hollow}",
         f"Usefulness against fairness: means over topics with 95 % intervals.{hollow}",
     )
 

@@ -9,15 +9,16 @@ from typing import Any
 
 from matplotlib.axes import Axes
 
-from fairevals.errors import UsageError, escape, unknown
+from fairevals.errors import UsageError, check_known, escape
 from fairevals.evaluation import Collection, Plan, Scores
-from fairevals.measures import parse_measure
 from fairevals.report import figures
 from fairevals.report.board import FAIRNESS, USEFULNESS, board, role
 from fairevals.report.gather import DEPTH
 from fairevals.report.groups import run_details
 from fairevals.report.style import labels, styled
-from fairevals.statistics.pairing import pair
+from fairevals.statistics.pairing import measure_position, pair
+from fairevals.statistics.power import topic_set_sizes
+from fairevals.statistics.tukey import significance_groups
 
 
 @dataclass(frozen=True)
@@ -52,9 +53,41 @@ class Plots:
         r, b = self.place(run), self.place(baseline)
         if r == b:
             raise UsageError(f"the run and the baseline are both {self.scores.runs[r]!r}")
-        paired = pair(self.scores, self._measure(measure), r, b)
+        place = self._measure(measure)
+        if self.scores.measures[place].across_topics:
+            raise UsageError(f"{self.scores.measures[place]} has one value for all topics, and none by topic")
+        paired = pair(self.scores, place, r, b)
         with _drawing(ax, 9.0, 3.2) as axes:
-            figures.draw_gains(axes, paired, *labels([paired.run, paired.baseline], 40))
+            (name, other), shown = (
+                labels([paired.run, paired.baseline], 40),
+                self.scores.label(paired.measure),
+            )
+            figures.draw_gains(axes, paired, name, other, shown)
+        return axes
+
+    def pairs(self, measure: Any = None, *, ax: Axes | None = None) -> Axes:
+        """Every two runs by randomised Tukey HSD, best first: gains above the diagonal, p-values below it.
+
+        Pairs that differ significantly are coloured: blue where the run of the row is better.
+        """
+        m, seed, alpha = self._measure(measure), self.plan.policy.seed, 0.05
+        group = significance_groups(self.scores, m, alpha=alpha, seed=seed)
+        with _drawing(ax) as axes:
+            figures.draw_pairs(axes, self.scores, m, group, alpha)
+        return axes
+
+    def power(
+        self, measure: Any = None, difference: Any = None, *, ax: Axes | None = None, **options: Any
+    ) -> Axes:
+        """Power against the number of topics, for differences of a measure; see `Result.power`."""
+        name = str(self.scores.measures[self._measure(measure)])
+        sizes = topic_set_sizes(self.scores, difference, **options)
+        rows = [row for row in sizes.rows if row.measure == name and row.residual_variance]
+        if not rows:
+            raise UsageError(f"the power of {name} is undefined: {'; '.join(sizes.remarks)}")
+        with _drawing(ax) as axes:
+            figures.draw_power(axes, rows)
+            axes.legend(frameon=False)
         return axes
 
     def groups(self, attribute: str | None = None, run: Any = 0, *, ax: Axes | None = None) -> Axes:
@@ -63,8 +96,7 @@ class Plots:
         if not known:
             raise UsageError("there are no attributes: give groups= or a task with attributes to evaluate")
         name = known[0] if attribute is None else attribute
-        if name not in known:
-            raise unknown("attribute", name, known)
+        check_known("attribute", name, known)
         depth = min(self.collection.task.cutoff or DEPTH, 100)
         (distribution,), _ = self._details(run, attributes=[name], depth=depth)
         if not distribution.topics:
@@ -97,11 +129,7 @@ class Plots:
             if not fitting:
                 raise UsageError(f"there is no measure of {kind} among {', '.join(map(str, measures))}")
             return fitting[0]
-        wanted = str(parse_measure(measure).with_cutoff(self.collection.task.cutoff))
-        names = list(map(str, measures))
-        if wanted not in names:
-            raise unknown("measure", wanted, names)
-        return names.index(wanted)
+        return measure_position(self.scores, measure, self.collection.task.cutoff)
 
 
 @contextmanager

@@ -7,12 +7,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from fairevals import __version__
-from fairevals.collection.inputs import Named
+from fairevals.collection.inputs import Anonymous, Named
+from fairevals.errors import escape
+from fairevals.io.archives import file_name, member_of, opened_member
 from fairevals.io.dataset import is_dataset, open_dataset
-from fairevals.io.streams import reads_once
+from fairevals.io.metadata import read_metadata
+from fairevals.io.specs import target_files
+from fairevals.io.streams import Source, reads_once
 from fairevals.io.task import Task
 
 
@@ -24,17 +28,26 @@ class FileInfo:
     name: str
     size: int | None
     sha256: str | None
-    """None for a pipe and for data that never was a file. For a folder of parquet files: the hash of the lines
-    "hash name" of its files, as `sha256sum` prints them."""
+    """None for a pipe, for data that never was a file, and for an anonymous run. For a folder of parquet files: the
+    hash of the lines "hash name" of its files, as `sha256sum` prints them."""
 
 
 def file_info(role: str, path: Any) -> FileInfo:
-    """Size and hash of a file as it is on disk, compressed or not, or of a run that is a folder of parquet files."""
+    """Size and hash of a file as it is on disk, compressed or not, or of a run that is a folder of parquet files.
+
+    Those of a file in an archive are of the file, not of the archive.
+    """
+    if isinstance(path, Anonymous):  # a hash would tell which file it is to everyone who has the file
+        return FileInfo(role, path.name, None, None)
     path = path.run if isinstance(path, Named) else path
     if not isinstance(path, (str, os.PathLike)):
         return FileInfo(role, "(not a file)", None, None)
     if reads_once(path):
         return FileInfo(role, "(standard input or a pipe)", None, None)
+    if member := member_of(path):
+        with opened_member(*member) as inner:
+            digest = hashlib.file_digest(cast(Any, inner), "sha256").hexdigest()
+            return FileInfo(role, file_name(path), inner.tell(), digest)
     place, dataset = Path(path), is_dataset(path)
     parts = [Path(fragment.path) for fragment in open_dataset(path).files] if dataset else [place]
     size, hashes = sum(part.stat().st_size for part in parts), []
@@ -48,6 +61,15 @@ def file_info(role: str, path: Any) -> FileInfo:
     return FileInfo(role, f"{place.resolve().name}/", size, hashlib.sha256(lines.encode()).hexdigest())
 
 
+def metadata_of(run: Any) -> str:
+    """What a run file says about itself (see `io.metadata`), escaped; "" for nothing, and for an anonymous run."""
+    path = run.run if isinstance(run, Named) and not isinstance(run, Anonymous) else run
+    if not isinstance(path, (str, os.PathLike)) or reads_once(path) or is_dataset(path):
+        return ""
+    metadata = read_metadata(Source.of(path))
+    return "\n".join(escape(line, 500) for line in metadata.text.split("\n")) if metadata else ""
+
+
 def files_of(
     task: Task, qrels: Any, attributes: Sequence[str], runs: Sequence[Any], trained: Sequence[Path]
 ) -> tuple[FileInfo, ...]:
@@ -59,8 +81,9 @@ def files_of(
         spec = task.attributes.get(name)
         if spec is not None and spec.memberships is not None:
             files.append(file_info(f"memberships of {name}", spec.memberships))
-        if spec is not None and isinstance(spec.target, Path):
-            files.append(file_info(f"target of {name}", spec.target))
+        declared = spec or task.intersections.get(name)
+        for path in target_files(declared.target) if declared is not None else ():
+            files.append(file_info(f"target of {name}", path))
     files += [file_info("run", run) for run in runs]
     files += [file_info("training summary", folder / "summary.csv") for folder in trained]
     return tuple(files)

@@ -5,10 +5,12 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 
-from fairevals.evaluation.leaderboard import long_table
+import numpy as np
+
+from fairevals.evaluation.leaderboard import json_table, leaderboard, long_group_table, long_table
 from fairevals.io.folders import PAGE, Marked
-from fairevals.io.out import Table, render
-from fairevals.report.board import role
+from fairevals.io.out import Table, render, render_with_notes
+from fairevals.report.board import interval_notes, role
 from fairevals.report.gather import Report, drivers, tipping
 from fairevals.report.page import page, plain
 from fairevals.report.pictures import Picture, pictures
@@ -20,7 +22,7 @@ REPORT = Marked("report", "report.json", "fairevals report 1")
 
 
 def write_report(report: Report, folder: Path, *, force: bool = False) -> list[Path]:
-    """Write index.html, scores.csv, report.json and figures/; returns the paths, the page first.
+    """Write the files of `report_files` into a folder; returns their paths, the page first.
 
     An earlier report is replaced as a whole, and stays as it was if anything fails.
     """
@@ -31,19 +33,52 @@ def write_report(report: Report, folder: Path, *, force: bool = False) -> list[P
 def report_files(report: Report) -> dict[str, bytes]:
     """The files of a report by their names, the page first."""
     drawn = list(pictures(report))
-    scores = render(long_table(report.scores, per_topic=True), "csv")
+    texts = {
+        "scores.csv": render(long_table(report.scores, per_topic=True), "csv"),
+        "leaderboard.csv": render(leaderboard_table(report), "csv", spreadsheet=True),
+        "leaderboard.tex": leaderboard_latex(report),
+    }
     return {
         PAGE: page(report, drawn),
         REPORT.marker: record(report, drawn),
-        "scores.csv": scores.encode(errors="backslashreplace"),
+        **{name: text.encode(errors="backslashreplace") for name, text in texts.items()},
         **{f"figures/{picture.name}.svg": picture.svg for picture in drawn},
     }
+
+
+def leaderboard_table(report: Report) -> Table:
+    """One row per run, best first; for each measure its value, its interval and the letters."""
+    scores, board = report.scores, report.board
+    fields = ("value", "low", "high", "letters")
+    heads = [
+        str(m) if name == "value" else f"{m} {name}" for m in map(str, scores.measures) for name in fields
+    ]
+    rows = [
+        (
+            *(place, scores.runs[r], scores.teams[r] if scores.teams else "", scores.status(r)),
+            *(getattr(entry, name) for entry in board.entries[r] for name in fields),
+        )
+        for place, r in enumerate(board.order, 1)
+    ]
+    return Table(("rank", "run", "team", "status", *heads), tuple(rows))
+
+
+def leaderboard_latex(report: Report) -> str:
+    """The measures that were asked for, with intervals and letters, for a paper."""
+    scores, board = report.asked_scores(), report.board
+    bounds = np.array([[(e.low, e.high) for e in row[: report.asked]] for row in board.entries])
+    groups = board.groups[: report.asked]
+    table = leaderboard(scores, intervals=bounds, letters=[one.letters for one in groups])
+    return render_with_notes(table, "latex", notes=interval_notes(groups))
 
 
 def record(report: Report, drawn: Sequence[Picture]) -> bytes:
     """The bytes of report.json."""
     scores, board, task = report.scores, report.board, report.collection.task
     comparisons = full_table(report.comparisons) if report.comparisons is not None else Table((), ())
+    by_group = Table((), ())
+    if report.parts:
+        by_group = long_group_table(scores, report.parts, lambda part: json_table(part, per_topic=False))
     others = [r for r in range(len(scores.runs)) if r != report.baseline]
     settings = ("order", "cutoff", "utility_weight", "candidates", "conventions", "missing")
     content = {
@@ -62,9 +97,12 @@ def record(report: Report, drawn: Sequence[Picture]) -> bytes:
         "baseline": scores.runs[report.baseline],
         "references": [scores.runs[r] for r in sorted(report.references)],
         "statuses": {run: scores.status(r) for r, run in enumerate(scores.runs)},
+        "teams": {run: team for run, team in zip(scores.runs, scores.teams, strict=False) if team},
+        "metadata": {run: text for run, text in zip(scores.runs, report.metadata, strict=True) if text},
         "measures": [
             {
-                **{"name": str(measure), "direction": str(measure.direction), "role": role(measure)},
+                **{"name": str(measure), "label": scores.label(measure)},
+                **{"direction": str(measure.direction), "role": role(measure)},
                 **{"formula": measure.formula, "source": measure.source, "asked": m < report.asked},
             }
             for m, measure in enumerate(scores.measures)
@@ -85,6 +123,7 @@ def record(report: Report, drawn: Sequence[Picture]) -> bytes:
             for m, measure in enumerate(scores.measures)
         ],
         "leaderboard": [scores.runs[r] for r in board.order],
+        "by_group": [dict(zip(by_group.columns, row, strict=True)) for row in by_group.rows],
         "fronts": [
             {
                 "utility": str(scores.measures[report.across]),
@@ -97,7 +136,7 @@ def record(report: Report, drawn: Sequence[Picture]) -> bytes:
         "comparisons": [dict(zip(comparisons.columns, row, strict=True)) for row in comparisons.rows],
         "drivers": [
             {"run": one.run, "measure": one.measure, "tipping": tipping(one.gains), "topics": drivers(one, 5)}
-            for one in (pair(scores, 0, r, report.baseline) for r in others)
+            for one in (pair(scores, report.by_topic, r, report.baseline) for r in others)
         ],
         "correlations": report.correlations and asdict(report.correlations),
         "distributions": [

@@ -3,18 +3,28 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from html import escape as escape_html
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from fairevals.errors import UsageError, escape, pluralize, unknown
+from fairevals.errors import UsageError, check_known, escape, pluralize
+from fairevals.evaluation.leaderboard import head
 from fairevals.evaluation.scores import Scores
-from fairevals.io.out import DECIMALS, Cell, Table, format_number, format_p, render
+from fairevals.io.out import (
+    DECIMALS,
+    PEOPLE,
+    Cell,
+    Table,
+    format_number,
+    format_p,
+    render,
+    render_with_notes,
+)
 from fairevals.statistics import inference
+from fairevals.statistics.across import pair_across
 from fairevals.statistics.inference import CORRECTIONS, Interval, PairedTest, correct
 from fairevals.statistics.pairing import (
     DEFAULT_RESAMPLES,
@@ -110,27 +120,38 @@ class Comparisons:
     def procedure(self) -> Procedure:
         return PROCEDURES[self.test]
 
+    @property
+    def across(self) -> list[str]:
+        """The measures across topics."""
+        return [str(measure) for measure in self.scores.measures if measure.across_topics]
+
     def of(self, measure: str) -> tuple[Comparison, ...]:
         """The rows of one measure."""
         return tuple(row for row in self.rows if row.measure == measure)
 
-    def frame(self) -> pd.DataFrame:
+    def full(self) -> Table:
         """One row per measure and run, with all digits: see `full_table`."""
+        return full_table(self)
+
+    def summaries(self, style: str, places: int) -> tuple[list[Table], list[str]]:
+        """The tables for people, and the notes below them."""
+        notes = [description(self, "*" if style == "table" else "bold:"), *remarks(self)]
+        return [summary_table(self, places)], notes
+
+    def frame(self) -> pd.DataFrame:
+        """The full table as a DataFrame."""
         import pandas as pd
 
-        table = full_table(self)
+        table = self.full()
         return pd.DataFrame(list(table.rows), columns=list(table.columns))
 
     def render(self, style: str = "table", places: int | None = None, *, spreadsheet: bool = False) -> str:
         """As text: a summary with remarks ("table", "latex" or "html"), or all digits ("csv", "tsv", "json")."""
-        if style not in ("table", "latex", "html"):
-            return render(full_table(self), style, places, spreadsheet=spreadsheet)
-        before, after = {"latex": ("% ", ""), "html": ("<p>", "</p>")}.get(style, ("", ""))
-        lines = [description(self, "*" if style == "table" else "bold:"), *remarks(self)]
-        notes = [f"{before}{escape_html(line) if style == 'html' else line}{after}\n" for line in lines]
-        return render(summary_table(self, DECIMALS if places is None else places), style, places) + "".join(
-            notes
-        )
+        if style not in PEOPLE:
+            return render(self.full(), style, places, spreadsheet=spreadsheet)
+        tables, notes = self.summaries(style, DECIMALS if places is None else places)
+        texts = [render(table, style, places) for table in tables[:-1]]
+        return "\n".join([*texts, render_with_notes(tables[-1], style, places, notes)])
 
     def __str__(self) -> str:
         return self.render().rstrip("\n")
@@ -158,6 +179,9 @@ def compare(
     (`holm`, the default, `bh` or `none`) over the runs of one measure. Tukey's are corrected for all pairs of runs by
     construction, so another correction is a `UsageError`. A difference is significant if its corrected p < alpha.
 
+    A measure across topics has no values by topic. Whatever the test is, it is compared by a paired bootstrap over the
+    common topics (see `fairevals.statistics.across`); beside Tukey's test its p-values are corrected by `holm`.
+
     >>> from fairevals.measures import parse_measure
     >>> values = np.array([[[0.3, 0.4, 0.2, 0.6]], [[0.5, 0.5, 0.5, 0.7]]])
     >>> scores = Scores(("a", "b"), (parse_measure("nDCG@10"),), ("1", "2", "3", "4"), values, values * np.nan)
@@ -165,10 +189,10 @@ def compare(
     >>> row.run, round(row.difference, 3), round(row.p, 3), row.wins, row.verdict
     ('b', 0.175, 0.035, 4, 'better')
     """
-    if not isinstance(alpha, (int, float)) or not 0 < alpha < 1:
-        raise UsageError(f"alpha is {escape(repr(alpha))}; expected a number between 0 and 1")
-    if test not in PROCEDURES:
-        raise unknown("test", test, PROCEDURES)
+    check_alpha(alpha)
+    check_known("test", test, PROCEDURES)
+    if correction is not None:
+        check_known("correction", correction, CORRECTIONS)
     if test == "tukey" and correction not in (None, "none"):
         raise UsageError(f"{test} corrects for all pairs of runs by itself: do not ask for a correction")
     correction = correction or ("none" if test == "tukey" else "holm")
@@ -177,33 +201,59 @@ def compare(
     draws: Any = {"resamples": resamples, "seed": seed}
     rows: list[Comparison] = []
     families: list[Family] = []
-    for m in range(len(scores.measures)):
-        if test == "tukey":
-            families.append(tukey_family(scores, m, include=b))
-            groups = significance_groups(scores, m, families[-1], alpha=alpha, **draws)
-            tested = [_within_family(scores, m, r, b, groups) for r in others]
+    for m, measure in enumerate(scores.measures):
+        by, family = correction, None
+        if measure.across_topics:
+            tested = [_test_across(scores, m, r, b, 1 - alpha, seed) for r in others]
+            by = "holm" if test == "tukey" else correction
+        elif test == "tukey":
+            family = tukey_family(scores, m, include=b)
+            families.append(family)
+            groups = significance_groups(scores, m, family, alpha=alpha, **draws)
+            tested = [within_family(scores, m, r, b, groups) for r in others]
         else:
             tested = [_test_pair(pair(scores, m, r, b), test, 1 - alpha, draws) for r in others]
-        corrected = correct(np.array([result.p for _, result, _ in tested]), correction).tolist()
-        for r, p, (paired, result, interval) in zip(others, corrected, tested, strict=True):
-            untested = "the difference is the same on every topic"
-            if len(paired.topics) < 2:
-                untested = "at least two common topics are needed"
-            elif families and r not in families[-1].places:
-                untested = "the run is outside the family"
-            rows.append(
-                Comparison(
-                    **vars(paired),
-                    **interval._asdict(),
-                    p=result.p,
-                    corrected=p,
-                    effect=result.effect,
-                    untested=untested if math.isnan(result.p) else "",
-                    incomplete=tuple(scores.runs[i] for i in (r, b) if scores.incomplete[i, m]),
-                    alpha=alpha,
-                )
-            )
+        corrected = correct(np.array([result.p for _, result, _ in tested]), by).tolist()
+        for r, p, one in zip(others, corrected, tested, strict=True):
+            outside = family is not None and r not in family.places
+            rows.append(comparison(scores, m, (r, b), one, p, alpha, outside=outside))
     return Comparisons(scores, scores.runs[b], test, correction, alpha, tuple(rows), tuple(families))
+
+
+def check_alpha(alpha: Any) -> None:
+    """Raise unless it is a number between 0 and 1."""
+    if not isinstance(alpha, (int, float)) or not 0 < alpha < 1:
+        raise UsageError(f"alpha is {escape(repr(alpha))}; expected a number between 0 and 1")
+
+
+def comparison(
+    scores: Scores,
+    m: int,
+    runs: tuple[int, int],
+    tested: tuple[Paired, PairedTest, Interval],
+    corrected: float,
+    alpha: float,
+    *,
+    outside: bool = False,
+) -> Comparison:
+    """A tested pair, with the reason where there is no p-value; `outside`: a run is not in the family."""
+    paired, result, interval = tested
+    everywhere = "in every resample" if scores.measures[m].across_topics else "on every topic"
+    untested = f"the difference is the same {everywhere}"
+    if len(paired.topics) < 2:
+        untested = "at least two common topics are needed"
+    elif outside:
+        untested = "the run is outside the family"
+    return Comparison(
+        **vars(paired),
+        **interval._asdict(),
+        p=result.p,
+        corrected=corrected,
+        effect=result.effect,
+        untested=untested if math.isnan(result.p) else "",
+        incomplete=tuple(scores.runs[i] for i in runs if scores.incomplete[i, m]),
+        alpha=alpha,
+    )
 
 
 def _test_pair(paired: Paired, test: str, level: float, draws: Any) -> tuple[Paired, PairedTest, Interval]:
@@ -218,7 +268,15 @@ def _test_pair(paired: Paired, test: str, level: float, draws: Any) -> tuple[Pai
     return paired, result, Interval(0.0, 0.0) if d.size >= 2 and not d.any() else interval
 
 
-def _within_family(
+def _test_across(
+    scores: Scores, m: int, r: int, b: int, level: float, seed: int
+) -> tuple[Paired, PairedTest, Interval]:
+    """The result for a measure across topics, by bootstrap over topics whatever the test; it has no effect size."""
+    paired, p, interval = pair_across(scores, m, r, b, level, seed)
+    return paired, PairedTest(paired.difference, p), Interval(*interval)
+
+
+def within_family(
     scores: Scores, m: int, r: int, b: int, groups: RunGroups
 ) -> tuple[Paired, PairedTest, Interval]:
     """The result of Tukey's test for two runs, on the topics of the family; undefined for a run outside it."""
@@ -258,40 +316,45 @@ def description(comparisons: Comparisons, mark: str = "*") -> str:
 def remarks(comparisons: Comparisons) -> list[str]:
     """What else a reader must know, one line each, with at most `LISTED_NAMES` names in each.
 
-    Distances to a target, the family of Tukey's test, p-values that could not be computed, incomplete runs, topics
-    that were left out, and notable sampling error.
+    Distances to a target, measures across topics, the family of Tukey's test, p-values that could not be computed,
+    incomplete runs, topics that were left out, and notable sampling error.
     """
-    lines, all_rows = [], comparisons.rows
+    lines, all_rows, label = [], comparisons.rows, comparisons.scores.label
     measures = list(dict.fromkeys(row.measure for row in all_rows))
     targets = dict.fromkeys(row.measure for row in all_rows if row.direction.target is not None)
     if targets:
         what = "differences are of the distances to the best value, less is better"
-        lines.append(f"{', '.join(targets)}: {what}")
+        lines.append(f"{', '.join(map(label, targets))}: {what}")
+    if comparisons.across:
+        holm = ", p corrected by Holm" if comparisons.test == "tukey" else ""
+        what = f"one value for all topics together: paired bootstrap over common topics{holm}, no effect size"
+        lines.append(f"{', '.join(map(label, comparisons.across))}: {what}")
     lines += dict.fromkeys(map(str, comparisons.families))
     for reason in dict.fromkeys(row.untested for row in all_rows if row.untested):
-        lines.append(f"no p-value, {reason}: {_listed([row for row in all_rows if row.untested == reason])}")
+        untested = [row for row in all_rows if row.untested == reason]
+        lines.append(f"no p-value, {reason}: {_listed(untested, label)}")
     for measure in measures:
         rows = comparisons.of(measure)
         incomplete = list(dict.fromkeys(escape(run) for row in rows for run in row.incomplete))
         if incomplete:
             names = abridged(incomplete, LISTED_NAMES)
-            lines.append(f"{measure}: incomplete runs, compared on common topics only: {names}")
+            lines.append(f"{label(measure)}: incomplete runs, compared on common topics only: {names}")
         shared = set(rows[0].undefined).intersection(*(row.undefined for row in rows))
         left_out = [("" if len(rows) == 1 else " for every run", shared)]
         left_out += [(f" for {escape(row.run)}", set(row.undefined) - shared) for row in rows]
         for whom, topics in (item for item in left_out if item[1]):
             names = abridged([escape(t) for t in comparisons.scores.topics if t in topics], LISTED_NAMES)
             count = pluralize(len(topics), "topic")
-            lines.append(f"{measure}: left out as undefined{whom}: {count} ({names})")
+            lines.append(f"{label(measure)}: left out as undefined{whom}: {count} ({names})")
     noisy = [row for row in all_rows if row.spread.notable]
     if noisy:
         what = f"sampling error above {100 * NEGLIGIBLE:g} % of the standard error (draw more samples)"
-        lines.append(f"{what}: {_listed(noisy)}")
+        lines.append(f"{what}: {_listed(noisy, label)}")
     return lines
 
 
-def _listed(rows: Sequence[Comparison]) -> str:
-    return abridged([f"{row.measure} of {escape(row.run)}" for row in rows], LISTED_NAMES)
+def _listed(rows: Sequence[Comparison], label: Callable[[str], str]) -> str:
+    return abridged([f"{label(row.measure)} of {escape(row.run)}" for row in rows], LISTED_NAMES)
 
 
 COMPARISON_COLUMNS = (
@@ -312,12 +375,20 @@ def full_table(comparisons: Comparisons) -> Table:
             *(row.measure, str(row.direction), row.run, row.baseline, row.mean, row.baseline_mean),
             *(row.difference, row.low, row.high, row.p, row.corrected, row.effect, row.verdict),
             *(row.wins, row.ties, row.losses, len(row.topics), len(row.undefined), " ".join(row.undefined)),
-            *(row.spread.total, row.spread.sampling, comparisons.test, comparisons.correction),
+            *(row.spread.total, row.spread.sampling, *_method(comparisons, row.measure)),
             *(1 - comparisons.alpha, " ".join(row.incomplete), row.untested),
         )
         for row in comparisons.rows
     ]
     return Table(COMPARISON_COLUMNS, tuple(rows))
+
+
+def _method(comparisons: Comparisons, measure: str) -> tuple[str, str]:
+    """The test and the correction of a measure."""
+    test, correction = comparisons.test, comparisons.correction
+    if measure not in comparisons.across:
+        return test, correction
+    return "bootstrap", "holm" if test == "tukey" else correction
 
 
 def summary_table(comparisons: Comparisons, places: int = 4) -> Table:
@@ -337,9 +408,8 @@ def summary_table(comparisons: Comparisons, places: int = 4) -> Table:
         mean = scores.mean(b, m)
         blanks: tuple[Cell, ...] = (None,) * (5 + len(correction))
         remark = "baseline, incomplete" if scores.incomplete[b, m] else "baseline"
-        head = f"{measure} {measure.direction.arrow}".rstrip()
         value = mean.value / mean.topics if measure.aggregation == "sum" and mean.topics else mean.value
-        rows.append((head, comparisons.baseline, value, *blanks, mean.topics, remark))
+        rows.append((head(scores, m), comparisons.baseline, value, *blanks, mean.topics, remark))
         for row in comparisons.of(str(measure)):
             if row.significant:
                 marked.add((len(rows), 5 + len(correction)))
@@ -351,7 +421,8 @@ def summary_table(comparisons: Comparisons, places: int = 4) -> Table:
                     *("", row.run, row.mean, signed(row.difference, places)),
                     None if math.isnan(row.low) else interval,
                     *(format_p(p, places) for p in (row.p, row.corrected)[: 1 + len(correction)]),
-                    *(signed(row.effect, min(places, 2)), f"{row.wins}/{row.ties}/{row.losses}"),
+                    signed(row.effect, min(places, 2)),
+                    None if row.measure in comparisons.across else f"{row.wins}/{row.ties}/{row.losses}",
                     *(len(row.topics), ", ".join(filter(None, remarks))),
                 )
             )

@@ -69,6 +69,11 @@ def tau_matrix(costs: Floats) -> Floats:
     return tau
 
 
+def correlated(scores: Scores) -> list[int]:
+    """The positions of the measures that can be correlated: those with values by topic."""
+    return [m for m, measure in enumerate(scores.measures) if not measure.across_topics]
+
+
 def rank_correlations(
     scores: Scores, *, level: float = 0.95, resamples: int = TAU_RESAMPLES, seed: int = 0
 ) -> RankCorrelations:
@@ -80,17 +85,19 @@ def rank_correlations(
 
     The interval is the percentile bootstrap over topics: topics are drawn with replacement, the same for all measures,
     and the runs are ranked again. Resampling adds noise to both rankings, so the interval is biased downwards for τ
-    near 1.
+    near 1. Measures across topics, which have no values by topic, are left out.
     """
-    shape = (len(scores.measures), len(scores.topics), len(scores.runs))
+    places = correlated(scores)
+    measures = [scores.measures[m] for m in places]
+    shape = (len(measures), len(scores.topics), len(scores.runs))
     costs, used = np.full(shape, np.nan), np.zeros(shape[:2])
-    for m, measure in enumerate(scores.measures):
+    for row, (m, measure) in enumerate(zip(places, measures, strict=True)):
         # A run with values on few topics would leave few common topics for the others.
         runs = np.flatnonzero(np.isfinite(scores.values[:, m]).any(axis=1))
         complete = runs[~scores.incomplete[runs, m]]
         runs = complete if complete.size >= 2 else runs
-        used[m] = topics = common_topics(scores, m, runs.tolist())
-        costs[m, :, runs] = np.where(topics, measure.direction.cost(scores.values[runs, m]), 0.0)
+        used[row] = topics = common_topics(scores, m, runs.tolist())
+        costs[row, :, runs] = np.where(topics, measure.direction.cost(scores.values[runs, m]), 0.0)
 
     def tau_of(weights: Floats) -> Floats:
         """τ between means over topics with the weights (resamples, topics)."""
@@ -109,4 +116,4 @@ def rank_correlations(
         low, high = np.nanquantile(np.concatenate(drawn), [(1 - level) / 2, (1 + level) / 2], axis=0)
     low[np.isnan(tau)] = high[np.isnan(tau)] = np.nan
     counts = tuple(int(count) for count in used.sum(axis=1))
-    return RankCorrelations(tuple(map(str, scores.measures)), tau, low, high, counts)
+    return RankCorrelations(tuple(map(str, measures)), tau, low, high, counts)

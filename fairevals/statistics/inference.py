@@ -19,8 +19,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from fairevals.errors import unknown
+from fairevals.errors import check_known
 from fairevals.evaluation.scores import Scores
+from fairevals.statistics.across import deviations_of, resampled, symmetric_interval
 from fairevals.statistics.pairing import DEFAULT_RESAMPLES, ROUNDING, Spread, batches, spread_of
 from fairevals.typing import Floats
 
@@ -155,8 +156,7 @@ def correct(p: Floats, correction: str) -> Floats:
     >>> correct(p, "holm"), correct(p, "bh")
     (array([0.03, 0.06,  nan, 0.06]), array([0.03, 0.04,  nan, 0.04]))
     """
-    if correction not in CORRECTIONS:
-        raise unknown("correction", correction, CORRECTIONS)
+    check_known("correction", correction, CORRECTIONS)
     corrected = np.array(p, dtype=np.float64)
     tested = np.flatnonzero(~np.isnan(corrected))
     if correction == "bh" and tested.size:
@@ -224,15 +224,29 @@ def bootstrap_interval(
 
 
 def mean_interval(scores: Scores, run: int, measure: int, level: float = 0.95) -> tuple[Interval, Spread]:
-    """The t interval of `Scores.mean` over the topics on which the run has a value, and the standard error.
+    """The interval of `Scores.mean`, by t over the topics on which the run has a value, and the standard error.
 
     The interval is for the values of the measure itself, also if the best value is a target. It may extend beyond the
     range of the measure, and it includes the sampling error of the values (see `spread_of`). For a measure that
-    is summed over topics, all numbers are those of the sum.
+    is summed over topics, all numbers are those of the sum. A measure across topics has a bootstrap interval (see
+    `fairevals.statistics.across`).
     """
+    if scores.measures[measure].across_topics:
+        mean, drawn = scores.mean(run, measure), np.zeros(0)
+        if mean.topics >= 2:
+            (drawn,) = resampled(scores, measure, (run,), scores.defined[run, measure])
+        low, high, total = symmetric_interval(mean.value, deviations_of(drawn), level)
+        return Interval(low, high), Spread(total, mean.se)
     defined = np.isfinite(scores.values[run, measure])
     values = scores.values[run, measure][defined]
     spread = spread_of(values, scores.se[run, measure][defined])
     scale = values.size if scores.measures[measure].aggregation == "sum" else 1
     low, high = t_interval(values, level)
     return Interval(scale * low, scale * high), Spread(scale * spread.total, scale * spread.sampling)
+
+
+def mean_intervals(scores: Scores, level: float = 0.95) -> Floats:
+    """(runs, measures, 2): low and high of every `mean_interval`."""
+    shape = (len(scores.runs), len(scores.measures))
+    bounds = [mean_interval(scores, r, m, level)[0] for r, m in np.ndindex(shape)]
+    return np.array(bounds, dtype=np.float64).reshape(*shape, 2)

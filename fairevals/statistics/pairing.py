@@ -9,12 +9,13 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import compress
+from typing import Any
 
 import numpy as np
 
 from fairevals.errors import unknown
 from fairevals.evaluation.scores import Scores
-from fairevals.measures import Direction
+from fairevals.measures import Direction, parse_measure
 from fairevals.typing import Bools, Floats
 
 ROUNDING = 1e-12
@@ -141,9 +142,22 @@ def position(scores: Scores, run: int | str) -> int:
     """The position of a run in the scores, by its position or its name."""
     if isinstance(run, str) and run in scores.runs:
         return scores.runs.index(run)
+    if isinstance(run, str) and scores.originals.count(run) == 1:  # by the name that is not shown
+        return scores.originals.index(run)
     if isinstance(run, (int, np.integer)) and not isinstance(run, bool) and 0 <= run < len(scores.runs):
         return int(run)
     raise unknown("run or file", str(run), scores.runs)
+
+
+def measure_position(scores: Scores, measure: Any, cutoff: int | None = None) -> int:
+    """The position of a measure in the scores, by the measure, its name or its label; `cutoff` is the task's."""
+    labels = {label: name for name, label in scores.labels.items()}
+    known = [str(one) for one in scores.measures]
+    name = labels.get(measure) if isinstance(measure, str) else None
+    name = name or str(parse_measure(measure).with_cutoff(cutoff))
+    if name not in known:
+        raise unknown("measure", name, known)
+    return known.index(name)
 
 
 def abridged(names: Sequence[str], limit: int) -> str:

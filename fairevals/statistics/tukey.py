@@ -32,7 +32,7 @@ class Family:
     """The positions of its runs in the scores, in the order of the names."""
     runs: tuple[str, ...]
     outside: tuple[tuple[str, str], ...]
-    """(run, reason): `baseline`, `reference`, `incomplete`, or `no value` on the measure."""
+    """(run, reason): `baseline`, `reference`, `incomplete`, `no value`, or `one value for all topics`."""
 
     def __str__(self) -> str:
         """Such as "Tukey HSD over 2 runs: dense, hybrid; outside: bm25 (baseline), random (reference)"."""
@@ -62,7 +62,8 @@ def tukey_family(
     statuses = {r: scores.status(r) for r in range(len(values))} | dict.fromkeys(references, "reference")
     if baseline is not None:
         statuses[baseline] = "baseline"
-    reasons = dict.fromkeys(np.flatnonzero(~np.isfinite(values).any(axis=1)).tolist(), "no value")
+    why = "one value for all topics" if scores.measures[measure].across_topics else "no value"
+    reasons = dict.fromkeys(np.flatnonzero(~np.isfinite(values).any(axis=1)).tolist(), why)
     reasons |= {r: s for r, s in statuses.items() if s in ("baseline", "reference") and r != include}
     incomplete = np.flatnonzero(scores.incomplete[:, measure]).tolist()
     lacking = [r for r in incomplete if r not in reasons and r != include]

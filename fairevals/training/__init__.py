@@ -12,16 +12,6 @@ package's measures, and policies are evaluated like any other run.
 """
 
 from fairevals.training.data import Dataset, Standardiser, groups_from_feature, groups_from_file, load_dataset
-from fairevals.training.learners import (
-    DELTR,
-    BanditRank,
-    ExposureLP,
-    FairPGRank,
-    ListNet,
-    PGRank,
-    Ridge,
-    load_policy,
-)
 from fairevals.training.losses import PolicyGradient
 from fairevals.training.methods import fit, sweep, train_policy
 from fairevals.training.models import make_model

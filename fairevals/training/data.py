@@ -249,7 +249,9 @@ def names_of_labels(labels: Sequence[object]) -> tuple[str, ...]:
     (('0', '1.5'), ('m', 'f'))
     """
     names = tuple(map(group_name, labels))
-    return names if len(set(names)) == len(names) else tuple(map(repr, labels))
+    if len(set(names)) < len(names):
+        raise UsageError("groups has different labels with the same text, such as 1 and '1'; use one type")
+    return names
 
 
 def groups_from_feature(data: Sequence[Dataset], number: int) -> list[Dataset]:

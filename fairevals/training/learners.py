@@ -18,6 +18,7 @@ import numpy as np
 
 from fairevals.errors import RemarkWarning, UsageError, escape, names, pluralize, type_of, unknown
 from fairevals.measures import Measure, parse_measure
+from fairevals.policy.sampling import Seed, checked_seed, whole_seed
 from fairevals.training.data import ATTRIBUTE, names_of_labels
 from fairevals.training.methods import train_policy
 from fairevals.training.objectives import parse_utility
@@ -65,7 +66,7 @@ class Learner:
 
     standardise: bool = Settings.standardise
     center_by_group: bool = Settings.center_by_group
-    seed: int | np.random.Generator | None = Settings.seed
+    seed: Seed = Settings.seed
 
     def fit(self, X: Any, y: Any, qid: Any = None, groups: Any = None, valid: Any = None) -> Self:
         """Train the policy.
@@ -84,7 +85,8 @@ class Learner:
         attribute = self._attribute(settings)
         rows = Rows.of(X, y, qid, groups, attribute=attribute)
         if len(rows.data.groups) == 1:
-            raise UsageError(f"groups has one group only, {names(rows.data.groups)}; expected at least two")
+            found = f"one group only, {names(rows.data.groups)}, in {pluralize(len(rows.order), 'sample')}"
+            raise UsageError(f"groups has {found}; expected at least two groups")
         held_out = None
         if valid is not None:
             if not isinstance(valid, tuple | list) or not 2 <= len(valid) <= 4:
@@ -113,7 +115,7 @@ class Learner:
         qid: Any = None,
         groups: Any = None,
         n: int = 1,
-        rng: int | np.random.Generator | None = 0,
+        rng: Seed = 0,
     ) -> dict[Any, Ints]:
         """Draw n rankings of each topic: {topic: (n, documents)}, the rows of X from the first rank to the last.
 
@@ -124,7 +126,7 @@ class Learner:
         if not isinstance(n, int | np.integer) or isinstance(n, bool) or n < 1:
             raise UsageError(f"n={escape(repr(n))}; expected a whole number of at least 1")
         policy, rows = self._rows(X, None, qid, groups)
-        drawn = policy.sample(rows.data, int(n), _checked_rng("rng", rng))
+        drawn = policy.sample(rows.data, int(n), checked_seed(rng))
         of_topics = zip(rows.labels, rows.data.starts.tolist(), drawn, strict=False)
         return {label: rows.order[start + rankings] for label, start, rankings in of_topics}
 
@@ -216,11 +218,10 @@ class Learner:
                 value = str(parse_measure(value))
             elif name == "protected" and isinstance(value, int | float):
                 (value,) = names_of_labels([value])  # as the labels in groups are named
-            elif types[name] == "float" and type(value) is int:
+            elif types[name] == "float" and type(value) is int and abs(value) <= sys.float_info.max:
                 value = float(value)
             given[name] = value
-        seed = _checked_rng("seed", self.seed)
-        given["seed"] = seed if isinstance(seed, int) else int(seed.integers(1 << 32))
+        given["seed"] = whole_seed(self.seed)
         return Settings.for_method(self.method, **given)
 
     def _attribute(self, settings: Settings) -> str:
@@ -269,18 +270,6 @@ class Learner:
             raise UsageError(
                 f"X has {width} features, but {type(self).__name__} is expecting {count} features as input, as in fit"
             )
-
-
-def _checked_rng(name: str, rng: Any) -> int | np.random.Generator:
-    """A seed or a Generator; None gives a fresh one."""
-    if rng is None:
-        return np.random.default_rng()
-    if isinstance(rng, np.random.Generator):
-        return rng
-    if isinstance(rng, int | np.integer) and not isinstance(rng, bool) and rng >= 0:
-        return int(rng)
-    expected = "a whole number of at least 0, a numpy Generator, or None for fresh random numbers"
-    raise UsageError(f"{name}={escape(repr(rng))}; expected {expected}")
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -437,7 +426,7 @@ LEARNERS = {cls.method: cls for cls in (PGRank, FairPGRank, BanditRank, ListNet,
 def _document(cls: type[Learner]) -> None:
     """Append the meanings of the parameters, which `Settings` has, and the fitted attributes to a docstring."""
     meanings = {f.name: f.metadata["meaning"] for f in Settings.fields()}
-    meanings["seed"] += "; a whole number, a Generator, or None for fresh ones"
+    meanings["seed"] += "; a whole number, a numpy Generator, or None for fresh ones at every `fit`"
     lines = [
         f"        {name}: {meanings[name]} (default {value!r})." for name, value in cls.parameters().items()
     ]

@@ -188,7 +188,8 @@ def _require_defined(disparity: Measure, data: Dataset) -> None:
         exposure = uniform.exposure(disparity.attention_model, disparity.cutoff).value
         if not np.isnan(disparity.value_and_gradient(batch.block.exposed(exposure))[0]).all():
             return
-    why = f"{disparity} is undefined on all of {pluralize(len(data), 'training topic')}, so it cannot be trained for"
+    size = f"{pluralize(len(data), 'training topic')} ({pluralize(len(data.features), 'sample')})"
+    why = f"{disparity} is undefined on all of {size}, so it cannot be trained for"
     if data.membership is not None and disparity.attributes_used():
         held = [np.count_nonzero(data.membership[rows].any(axis=0)) for rows in data.slices]
         if max(held) < 2:

@@ -50,6 +50,9 @@ class WeightedMeasure:
 
     def __post_init__(self) -> None:
         measure = self.measure
+        if measure.across_topics:
+            why = "it has one value for all topics together, and training goes topic by topic"
+            raise UsageError(f"{measure} cannot be trained for: {why}")
         if isinstance(measure, Differentiable):
             if measure.attention_model.looks_at_grades:
                 raise UsageError(f"{measure} cannot be trained for: its attention depends on grades")

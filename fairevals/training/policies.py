@@ -18,8 +18,8 @@ from fairevals.io.letor import MOST_FEATURES
 from fairevals.io.streams import written, written_bytes
 from fairevals.policy.plackett_luce import PlackettLuce
 from fairevals.policy.sampling import Randomness, topic_generators
+from fairevals.reranking.lp import Mixture, fair_mixture
 from fairevals.training.data import Dataset, Standardiser, groups_needed
-from fairevals.training.lp import birkhoff, fair_ranking, sample_mixture
 from fairevals.training.models import ROWS, Model, make_model
 from fairevals.training.settings import Settings
 from fairevals.typing import Floats, Ints
@@ -43,7 +43,7 @@ class Epoch(NamedTuple):
 class TrainedPolicy:
     """The result of training: scores of documents, which are the log-weights of a Plackett-Luce policy.
 
-    For `lp` the scores are predicted grades, and the policy is a mixture of rankings, given by `programmes`.
+    For `lp` the scores are predicted grades, and the policy is a mixture of rankings, given by `mixtures`.
     """
 
     settings: Settings
@@ -80,13 +80,13 @@ class TrainedPolicy:
         self.model.forget()
         return log_expit(scores) if self.settings.method == "bandit-rank" else scores
 
-    def programmes(self, data: Dataset) -> Iterator[Floats]:
-        """For `lp`: P(document at rank) of each topic."""
+    def mixtures(self, data: Dataset) -> Iterator[Mixture]:
+        """For `lp`: the mixture of rankings of each topic."""
         if data.membership is None:
             raise groups_needed("lp")
         grades, merits = self.predict(data), self.settings.group_disparity.merit
         for rows in data.slices:
-            yield fair_ranking(grades[rows], data.membership[rows], self.settings.lam, merits)
+            yield fair_mixture(grades[rows], data.membership[rows], self.settings.lam, merits)
 
     def sample(self, data: Dataset, samples: int, rng: Randomness = 0) -> list[Ints]:
         """Rankings (samples, rank) of each topic; documents are numbered within their topic, from 0.
@@ -95,8 +95,8 @@ class TrainedPolicy:
         """
         rngs = topic_generators(rng, len(data))
         if self.is_mixture:
-            mixtures = zip(map(birkhoff, self.programmes(data)), rngs, strict=True)
-            return [sample_mixture(*mixture, samples, rng) for mixture, rng in mixtures]
+            mixtures = zip(self.mixtures(data), rngs, strict=True)
+            return [mixture.sample(samples, rng) for mixture, rng in mixtures]
         topics = zip(np.split(self.predict(data), data.starts[1:-1]), rngs, strict=True)
         return [PlackettLuce(scores).sample(samples, rng=rng) for scores, rng in topics]
 

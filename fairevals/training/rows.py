@@ -11,6 +11,7 @@ import numpy as np
 
 from fairevals.errors import InputWarning, UsageError, escape, names
 from fairevals.io.letor import MOST_FEATURES
+from fairevals.io.specs import LARGEST
 from fairevals.training.data import ATTRIBUTE, MAX_GROUPS, Dataset, names_of_labels
 from fairevals.typing import Array, Floats, Ints
 
@@ -113,6 +114,9 @@ def _features(X: Any) -> tuple[Array, tuple[str, ...]]:
 
 def _grades(y: Any, count: int) -> Floats:
     grades = _numbers("y", _column("y", _array("y", y), count, "the grade"), np.float64)
+    if grades.max() > LARGEST:
+        row = int(np.argmax(grades))
+        raise UsageError(f"y[{row}] is {grades[row]:g}; expected a grade of at most {LARGEST:g}")
     if grades.min() < 0:
         row = int(np.argmax(grades < 0))
         advice = "np.maximum(y, 0) makes negative grades 0, if they mean not relevant"

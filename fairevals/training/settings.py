@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -109,7 +110,7 @@ class Settings:
             kind = {"float": (int, float), "int": int, "str": str, "bool": bool}[str(f.type)]
             valid = isinstance(value, kind) and (isinstance(value, bool) == (f.type == "bool"))  # type: ignore[arg-type]
             if valid and f.type in ("float", "int"):
-                valid = math.isfinite(value) and rules["low"] <= value <= rules["high"]
+                valid = abs(value) <= sys.float_info.max and rules["low"] <= value <= rules["high"]
             if not valid or (rules["choices"] and value not in rules["choices"]):
                 name = "lambda" if f.name == "lam" else f.name
                 wrong = f"{self.method}: {name}={escape(repr(value))} is not possible"

@@ -7,6 +7,8 @@ nothing else.
 
 from __future__ import annotations
 
+import atexit
+import json
 import os
 import shutil
 import signal
@@ -18,6 +20,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from select import select
 
 import pytest
 
@@ -73,6 +76,14 @@ COMMANDS = {
     ),
     "report": Command(
         "report --task task.toml my.run other.run -m nDCG@2 -o out",
+        *(("out",), "other.run", FOLDER, "read:other.run"),
+    ),
+    "power": Command(
+        "power --task task.toml my.run other.run -o out.txt --figure out.svg",
+        *(("out.txt", "out.svg"), "other.run", "sync:2", "read:other.run"),
+    ),
+    "export": Command(
+        "export participants --task task.toml my.run other.run -o out --force",
         *(("out",), "other.run", FOLDER, "read:other.run"),
     ),
     "exposure": Command(
@@ -251,7 +262,36 @@ _kept: list[tempfile.TemporaryDirectory[str]] = []
 def call(
     words: str, folder: Path, fault: str = "", *, worker: bool = False, closed: tuple[int, ...] = ()
 ) -> Ended:
-    """Run the program in a folder, for at most a minute; nothing that it started may be left."""
+    """Run the program in a folder, for at most a minute; nothing that it started may be left.
+
+    It starts as a fork of a process that has loaded its modules, unless the fault concerns the start: of Python with
+    closed streams, of the program, or of libraries that find no memory.
+    """
+    scratch = _scratch()
+    seen = scratch / "seen"
+    seen.unlink(missing_ok=True)
+    env = _environment() | {"FAULT_SEEN": str(seen), "FAULT_IN": "worker" if worker else ""}
+    if fault:
+        env["FAULT"] = fault
+    if closed or "@import:" in fault or fault.startswith("MEMORY"):
+        code, err = _started(words, folder, env, closed)
+    else:
+        code, err = _forked(words, folder, env)
+    if code is None:
+        pytest.fail(f"fairevals {words} or a process that it started did not end within {BOUND} s")
+    return Ended(code, err, seen.exists())
+
+
+def _environment() -> dict[str, str]:
+    # The program is started many times: let it keep its compiled modules.
+    env = {key: value for key, value in os.environ.items() if key != "PYTHONDONTWRITEBYTECODE"}
+    return env | {"PYTHONPATH": f"{HERE / 'inject'}{os.pathsep}{TOP}", "OPENBLAS_NUM_THREADS": "1"}
+
+
+def _started(
+    words: str, folder: Path, env: dict[str, str], closed: tuple[int, ...]
+) -> tuple[int | None, str]:
+    """The exit code and standard error of a new process; the code is None if it does not end."""
 
     def settle() -> None:
         # Tests that run in the background inherit that SIGINT is to be ignored, and so would the program.
@@ -259,15 +299,6 @@ def call(
         for descriptor in closed:
             os.close(descriptor)
 
-    scratch = _scratch()
-    seen = scratch / "seen"
-    seen.unlink(missing_ok=True)
-    # The program is started hundreds of times: let it keep its compiled modules.
-    env = {key: value for key, value in os.environ.items() if key != "PYTHONDONTWRITEBYTECODE"}
-    env |= {"PYTHONPATH": f"{HERE / 'inject'}{os.pathsep}{TOP}", "OPENBLAS_NUM_THREADS": "1"}
-    env |= {"FAULT_SEEN": str(seen), "FAULT_IN": "worker" if worker else ""}
-    if fault:
-        env["FAULT"] = fault
     running = subprocess.Popen(
         [sys.executable, "-m", "fairevals", *words.split()],
         cwd=folder,
@@ -284,8 +315,46 @@ def call(
     except subprocess.TimeoutExpired:
         os.killpg(running.pid, signal.SIGKILL)
         running.communicate()
-        pytest.fail(f"fairevals {words} or a process that it started did not end within {BOUND} s")
-    return Ended(running.returncode, err, seen.exists())
+        return None, ""
+    return running.returncode, err
+
+
+@cache
+def _warm() -> subprocess.Popen[bytes]:
+    """The process that forks; it ends when its standard input does."""
+    warm = subprocess.Popen(
+        [sys.executable, HERE / "warm.py"],
+        env=_environment(),
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        bufsize=0,
+    )
+    atexit.register(warm.communicate)
+    return warm
+
+
+def _forked(words: str, folder: Path, env: dict[str, str]) -> tuple[int | None, str]:
+    """As `_started`, without loading modules."""
+    pipe = _scratch() / "err"
+    if not pipe.exists():
+        os.mkfifo(pipe)
+    reading, warm, err = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK), _warm(), b""
+    request = {"words": words.split(), "folder": str(folder), "env": env, "err": str(pipe)}
+    warm.stdin.write(json.dumps(request).encode() + b"\n")
+    pid = int(warm.stdout.readline())
+    try:
+        if select([warm.stdout], [], [], BOUND)[0]:
+            code = int(warm.stdout.readline())
+            while select([reading], [], [], BOUND)[0]:  # until nobody holds it, workers neither
+                some = os.read(reading, 1 << 16)
+                if not some:
+                    return code, err.decode()
+                err += some
+        os.killpg(pid, signal.SIGKILL)
+        _warm.cache_clear()
+        return None, ""
+    finally:
+        os.close(reading)
 
 
 def contents(folder: Path) -> dict[str, bytes]:

@@ -272,7 +272,7 @@
   const withValues = data.order.filter((r) => data.values[r] !== null && r !== data.baseline);
   if (bars && withValues.length) {
     options($("#bars-run"), withValues.map((r) => [r, data.runs[r]]), data.focus);
-    options($("#bars-measure"), measureNames, 0);
+    options($("#bars-measure"), measureNames, data.byTopic);
     ["#bars-run", "#bars-measure"].forEach((select) => $(select).addEventListener("change", drawBars));
     reveal(bars);
     drawBars();

@@ -73,5 +73,10 @@ def _inject(fault: str, in_worker: bool) -> None:
     sys.addaudithook(audit)
 
 
-if "FAULT" in os.environ:
-    _inject(os.environ["FAULT"], os.environ.get("FAULT_IN") == "worker")
+def inject() -> None:
+    """Inject what the environment says, if anything."""
+    if "FAULT" in os.environ:
+        _inject(os.environ["FAULT"], os.environ.get("FAULT_IN") == "worker")
+
+
+inject()

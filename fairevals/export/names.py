@@ -1,0 +1,52 @@
+"""Names that platforms and file systems accept, each once."""
+
+import re
+from collections.abc import Callable, Iterable
+
+from fairevals.io.folders import safe_name
+
+
+def unique(texts: Iterable[str], clean: Callable[[str], str], taken: Iterable[str] = ()) -> list[str]:
+    """The cleaned texts, numbered where two are equal but for upper and lower case, or equal one that is `taken`.
+
+    >>> unique(["a b", "A-B", "c"], column_key, ["c"])
+    ['a_b', 'A_B_2', 'c_2']
+    """
+    seen, names = {text.casefold() for text in taken}, []
+    for text in texts:
+        name = stem = clean(text)
+        number = 1
+        while name.casefold() in seen:
+            number += 1
+            name = f"{stem}_{number}"
+        seen.add(name.casefold())
+        names.append(name)
+    return names
+
+
+def column_key(text: str) -> str:
+    """A key of letters, digits and underscores.
+
+    >>> column_key("GFR(util='ERR')@20"), column_key("†")
+    ('GFR_util_ERR_20', 'value')
+    """
+    return re.sub(r"[^A-Za-z0-9]+", "_", text).strip("_") or "value"
+
+
+def measure_key(text: str) -> str:
+    """A key that reads like the measure, without colons, spaces, double quotes and backslashes.
+
+    >>> measure_key("my run: nDCG@10"), measure_key("GFR(util='ERR')@20")
+    ('my_run_nDCG@10', "GFR(util='ERR')@20")
+    """
+    return re.sub(r"[^\w.,@=()'+-]+", "_", text).strip("_") or "value"
+
+
+def safe_file_name(text: str) -> str:
+    """A safe file name for that of another file, with the same ending.
+
+    >>> safe_file_name("a b.csv"), safe_file_name("task.toml")
+    ('a_b-c8687a08.csv', 'task.toml')
+    """
+    ending = re.search(r"(\.[a-zA-Z0-9]{1,10})?\Z", text)[0]  # type: ignore[index]
+    return safe_name(text.removesuffix(ending)) + ending
