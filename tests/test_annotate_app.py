@@ -225,7 +225,7 @@ def test_every_answer_has_the_security_headers(site):
     for address in ("/", "/a", "/a/mine", "/o", "/nothing", "/static/annotate.js", "/static/../app.py", page):
         answer = client.get(address)
         assert answer.headers["x-content-type-options"] == "nosniff"
-        assert answer.headers["referrer-policy"] == "no-referrer"
+        assert answer.headers["referrer-policy"] == ("no-referrer" if address == page else "same-origin")
         policy = answer.headers["content-security-policy"]
         assert policy.startswith("sandbox;" if address == page else "default-src 'none'")
         assert "unsafe" not in policy.replace("style-src 'unsafe-inline'", "")
@@ -362,7 +362,12 @@ def test_searching_marks_text_and_nothing_else(tmp_path):
     content, headers = serve_page(PageFiles(tmp_path).find("t"), "<b>")
     assert headers["X-Matches"] == "1" and b"<mark id=find-1>&lt;b&gt;</mark>" in content
     assert decoded('<meta charset="latin-1">é'.encode("latin-1")).endswith("é")
-    assert decoded("ü".encode("utf-16")) == "ü" and decoded(b"charset=nonsense \xff").endswith("�")
+    assert decoded("ü".encode("utf-16")) == "ü" and decoded(b"charset=nonsense \xff").endswith("ÿ")
+    path.write_text(
+        "<LINK rel=x><svg><style><p><link\nrel=x></svg><linked><A target=_self href=/><abbr><iframe/src=x>"
+    )
+    expected = "<no-LINK rel=x><svg><style><p><no-link\nrel=x></svg><linked><A target=_blank target=_self href=/><abbr>"
+    assert serve_page(page)[0].decode() == f"{expected}<no-iframe/src=x>"
 
 
 @pytest.mark.parametrize(
@@ -424,25 +429,13 @@ def test_wrong_folders_and_databases_are_refused(tmp_path, capsys):
     assert not (tmp_path / "nothing").exists()
 
 
-def start(folder, *options):
+WORDS = ("--task", "task.toml", "--pool", "pool.txt", "--pages", "pages", "--data", "data", "--port", "0")
+
+
+def start(folder):
     """A server in a process of its own, and the links that it prints."""
-    words = [
-        "--task",
-        "task.toml",
-        "--pool",
-        "pool.txt",
-        "--pages",
-        "pages",
-        "--assessors",
-        "assessors.csv",
-        "--data",
-        "data",
-        "--port",
-        "0",
-    ]
-    program = [sys.executable, "-m", "fairevals", "annotate", *words, *options]
     process = subprocess.Popen(
-        program,
+        [sys.executable, "-m", "fairevals", "annotate", *WORDS, "--assessors", "assessors.csv"],
         cwd=folder,
         stdout=subprocess.PIPE,
         text=True,
@@ -504,22 +497,10 @@ def test_one_server_per_folder_and_a_clean_stop(tmp_path, capsys, monkeypatch):
     try:
         assert set(links) == {"(organiser)", "ann", "bob"}
         monkeypatch.chdir(tmp_path)
-        words = [
-            "--task",
-            "task.toml",
-            "--pool",
-            "pool.txt",
-            "--pages",
-            "pages",
-            "--data",
-            "data",
-            "--port",
-            "0",
-        ]
-        assert main(["annotate", *words]) == 2
+        assert main(["annotate", *WORDS]) == 2
         assert "in use by another server" in capsys.readouterr().err
         port = links["ann"].split(":")[2].partition("/")[0]
-        assert main(["annotate", *words, "--data", "other", "--port", port]) == 2
+        assert main(["annotate", *WORDS, "--data", "other", "--port", port]) == 2
         assert "cannot listen on 127.0.0.1" in capsys.readouterr().err
         assert main(["annotate", "status", "data"]) == 0  # beside the server
         process.send_signal(signal.SIGINT)

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from fairevals.annotate.project import HOLD, Project
 from fairevals.annotate.store import Store
+from fairevals.errors import FairevalsError
 
 SETTINGS = {"seed": 7, "columns": [], "secret": "s"}
 
@@ -259,6 +260,9 @@ def test_a_failed_transaction_leaves_no_trace(tmp_path):
     assert not holders(project)
     with pytest.raises(Exception, match="append-only"):
         project.store._db.execute("DELETE FROM events")
-    with pytest.raises(Exception, match="FOREIGN KEY"), project.store.writing():
+    with (
+        pytest.raises(FairevalsError, match=r"annotate.sqlite: cannot be written \(FOREIGN KEY"),
+        project.store.writing(),
+    ):
         project.store._db.execute("INSERT INTO events (time, kind, page, data) VALUES (0, 'take', 99, '{}')")
     project.store.close()

@@ -58,7 +58,11 @@ class FormField:
         try:
             groups_of_value(text, self.attribute, Place(self.name))
         except InputError as error:
-            return f"expected {error.expected}"
+            return (
+                f"a number, or {UNKNOWN} if it cannot be found"
+                if self.kind == "number"
+                else f"expected {error.expected}"
+            )
         return ""
 
 
@@ -109,7 +113,7 @@ def read_form(
     >>> read_form({"e0": ["Ada  Lovelace"], "e0f0": ["12"]}, [hindex], 3)
     ([{'entity': 'Ada Lovelace', 'HINDEX': '12'}], {})
     >>> read_form({"e0": ["Ada"], "e0f0": ["many"]}, [hindex], 3)[1]
-    {'e0f0': 'expected a number, or empty or NA if unknown'}
+    {'e0f0': 'a number, or NA if it cannot be found'}
     """
     entities: list[dict[str, str]] = []
     errors: Errors = {}

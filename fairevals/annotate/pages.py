@@ -17,6 +17,11 @@ MAX_PAGE = 50 << 20
 KINDS = {".html": "html", ".htm": "html", ".txt": "text", ".pdf": "pdf"}
 SANDBOX = "sandbox; default-src 'none'; style-src 'unsafe-inline'; img-src data:"
 """No scripts, forms, frames, fonts or requests of any kind, and an origin that is nobody's."""
+CONNECTING = re.compile(r"<(?=(?:link|i?frame|object|embed|portal|fencedframe)[\s/>])", re.IGNORECASE)
+"""Elements whose address browsers connect to before they find out that the policy forbids it."""
+ANCHOR = re.compile(r"<(a|area)(?=[\s/>])", re.IGNORECASE)
+"""Where links begin. They get a target that the sandbox forbids (of two, browsers take the first), because a link to
+another page in the frame is connected to before the policy forbids that. Its address can still be copied."""
 
 
 @dataclass(frozen=True)
@@ -93,32 +98,36 @@ def serve_page(page: PageFile, find: str = "") -> tuple[bytes, dict[str, str]]:
     if page.kind == "pdf" and data.startswith(b"%PDF-"):
         # A browser's own viewer does not work in a sandbox; it runs nothing of the page's origin.
         return data, {"Content-Type": "application/pdf"}
-    headers = {"Content-Security-Policy": SANDBOX, "Content-Type": "text/html"}
-    if page.kind != "html":
-        headers["Content-Type"] = "text/plain; charset=utf-8"
-    if not find:
-        return data, headers
-    marker = _Marker(find)
+    kind = "html" if page.kind == "html" or find else "plain"
+    headers = {"Content-Security-Policy": SANDBOX, "Content-Type": f"text/{kind}; charset=utf-8"}
+    # In one encoding, so that the browser reads what was looked through here.
+    text = decoded(data)
     if page.kind == "html":
-        marker.feed(decoded(data))
-        marker.close()
-    else:
-        marker.add_text(decoded(data))
-    headers |= {"Content-Type": "text/html; charset=utf-8", "X-Matches": str(marker.count)}
-    return "".join(marker.parts).encode(), headers
+        text = CONNECTING.sub("<no-", text)
+        text = ANCHOR.sub(r"<\1 target=_blank", text)
+    if find:
+        marker = _Marker(find)
+        if page.kind == "html":
+            marker.feed(text)
+            marker.close()
+        else:
+            marker.add_text(text)
+        text = "".join(marker.parts)
+        headers["X-Matches"] = str(marker.count)
+    return text.encode("utf-8", "replace"), headers | {"Referrer-Policy": "no-referrer"}
 
 
 def decoded(data: bytes) -> str:
-    """The text of a page in the encoding that it declares, or UTF-8."""
+    """The text of a page in the encoding that it declares; else in UTF-8, or in that of Western Europe."""
     declared = re.search(rb"""charset\s*=\s*["']?\s*([\w-]{1,40})""", data[:2048], re.IGNORECASE)
     if data.startswith((b"\xff\xfe", b"\xfe\xff")):
-        name = "utf-16"
-    else:
-        name = declared[1].decode() if declared else "utf-8-sig"
+        return data.decode("utf-16", "replace")
     try:
-        return data.decode(name, "replace")
-    except LookupError:
-        return data.decode("utf-8", "replace")
+        return data.decode(
+            declared[1].decode() if declared else "utf-8-sig", "replace" if declared else "strict"
+        )
+    except (LookupError, UnicodeError):
+        return data.decode("cp1252", "replace")
 
 
 class _Marker(HTMLParser):

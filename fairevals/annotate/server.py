@@ -60,6 +60,8 @@ def open_site(
         for at, topic in enumerate(listed.ids)
     }
     pool, files, given = read_pool(inputs.pool), PageFiles(Path(inputs.pages)), inputs.assessors
+    number = {topic: at for at, topic in enumerate(listed.ids)}
+    pool.sort(key=lambda page: number.get(page[0], len(number)))  # topics in the order of their list
     if isinstance(given, (str, os.PathLike)):
         given = read_assessors(given)
     assessors = {name: tuple(topics) for name, topics in (given or {}).items()}

@@ -108,7 +108,7 @@ class State:
     def next_page(self, who: str) -> int | None:
         """The page that the assessor works on, or else the one to be taken next; None if nothing is left.
 
-        Topics come in the order of the pool, so that all assessors are in the same topic at about the same time and
+        Topics come in one order for all, so that all assessors are in the same topic at about the same time and
         share pages with each other. Skipped pages come last.
         """
         me = self.assessors[who]

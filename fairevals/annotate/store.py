@@ -136,10 +136,14 @@ class Store:
                 self.catch_up()
                 yield self.state
                 self._db.execute("COMMIT")
-            except BaseException:
+            except BaseException as error:
                 if self._db.in_transaction:
                     self._db.execute("ROLLBACK")
                 self._reload()
+                if isinstance(error, sqlite3.Error):  # such as a full disk
+                    raise InputError(
+                        Place(str(self.path)), f"cannot be written ({escape(str(error))})"
+                    ) from None
                 raise
 
     def append(self, kind: str, who: str = "", page: int = 0, when: float | None = None, **data: Any) -> int:

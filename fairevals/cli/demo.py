@@ -19,6 +19,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add("-o", "--output", default="fairevals-demo", metavar="DIR", help="default: fairevals-demo")
     text = "folder with runs/ and qrels/ (default: extracted into the output folder)"
     add("--data", metavar="DIR", help=text)
+    text = "instead, serve the annotation tool on some topics of the sample, with invented pages"
+    add("--annotate", action="store_true", help=text)
+    add("--port", type=common.whole(0, 65535), default=8765, metavar="N", help="of --annotate (default 8765)")
 
 
 def extract_sample(folder: Path) -> None:
@@ -33,7 +36,26 @@ def extract_sample(folder: Path) -> None:
                 out.write(archive.read(name))
 
 
+def _annotate(args: argparse.Namespace) -> int:
+    """Write a small project in `annotate/` below the output folder, unless it is there, and serve it."""
+    from fairevals.annotate import serve
+    from fairevals.annotate.sample import write_sample_project
+    from fairevals.cli.annotate import announce
+
+    folder = Path(args.output) / "annotate"
+    if not args.data and not (folder / "qrels").exists():
+        extract_sample(folder)
+    inputs = write_sample_project(Path(args.data) if args.data else folder, folder)
+    common.log(
+        "open a link in a browser; stop with Ctrl+C", f"then: fairevals annotate export {folder / 'data'}"
+    )
+    serve(inputs, folder / "data", port=args.port, announce=announce)
+    return 0
+
+
 def run(args: argparse.Namespace) -> int:
+    if args.annotate:
+        return _annotate(args)
     from fairevals.errors import UsageError, escape
     from fairevals.evaluation import Plan, leaderboard, load_collection
     from fairevals.io.folders import PAGE, write_files

@@ -1,0 +1,388 @@
+"""The annotation tool in Chromium: two assessors and the organiser, by keyboard; hostile pages achieve nothing.
+
+Needs Playwright's Python package and a Chromium (Debian's `chromium`); skipped where one is missing.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+import socket
+import threading
+
+import pytest
+from annotate_cases import EXAMPLE, GOLD, PAGES, opened
+
+import fairevals
+from fairevals.annotate import export_annotations
+from fairevals.cli.main import main
+
+CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+playwright = pytest.importorskip("playwright.sync_api", reason="Playwright's Python package is not installed")
+uvicorn = pytest.importorskip("uvicorn")
+if CHROMIUM is None:
+    pytest.skip("no Chromium is installed (Debian: apt-get install chromium)", allow_module_level=True)
+
+FLAGS = [
+    "--no-sandbox",
+    "--disable-gpu",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-sync",
+]
+
+
+@pytest.fixture(scope="module")
+def browser():
+    with playwright.sync_playwright() as p:
+        running = p.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
+        yield running
+        running.close()
+
+
+class Server:
+    """A site that is served by a thread."""
+
+    def __init__(self, folder, **given):
+        from fairevals.annotate.app import make_app
+
+        self.socket = socket.create_server(("127.0.0.1", 0))
+        url = f"http://127.0.0.1:{self.socket.getsockname()[1]}"
+        self.site, tokens = opened(folder, url, **given)
+        self.links = {who: f"{url}/sign-in/{token}" for who, token in tokens.items()}
+        config = uvicorn.Config(make_app(self.site), log_level="warning", lifespan="off", ws="none")
+        self.server = uvicorn.Server(config)
+        self.thread = threading.Thread(target=self.server.run, kwargs={"sockets": [self.socket]})
+        self.thread.start()
+
+    def stop(self):
+        self.server.should_exit = True
+        self.thread.join()
+        self.socket.close()
+        self.site.project.store.close()
+
+
+@pytest.fixture
+def server(tmp_path):
+    running = Server(tmp_path)
+    yield running
+    running.stop()
+
+
+@pytest.fixture
+def visit(browser):
+    """Opens a link in a browser of its own, which must meet no error."""
+    contexts, errors = [], []
+
+    def opened_page(link, *, strict=True, **given):
+        context = browser.new_context(viewport={"width": 1000, "height": 760}, **given)
+        contexts.append(context)
+        page = context.new_page()
+        page.set_default_timeout(10_000)
+        if strict:
+            page.on("pageerror", lambda error: errors.append(str(error)))
+            page.on(
+                "console",
+                lambda m: errors.append(m.text) if m.type == "error" and "422" not in m.text else None,
+            )
+        page.goto(link)
+        return page
+
+    yield opened_page
+    for context in contexts:
+        context.close()
+    assert errors == []
+
+
+def doc_of(page):
+    return page.locator(".doc").inner_text()
+
+
+def moved_on(page, press):
+    """Do something that saves and leads to another page."""
+    before = page.url
+    press()
+    page.wait_for_url(lambda url: url != before)
+
+
+def type_entity(page, number, name, hindex, region="3"):
+    """Enter an entity by keyboard alone, from wherever the focus is."""
+    page.keyboard.press("Escape")
+    page.keyboard.press(str(number))
+    page.keyboard.type(name)
+    page.keyboard.press("Enter")
+    page.keyboard.type(hindex)
+    page.keyboard.press("Enter")
+    for key in region:
+        page.keyboard.press(key)
+    page.keyboard.press("Enter")
+
+
+def test_two_assessors_by_keyboard_then_export_derive_and_score(server, visit, tmp_path):
+    ann = visit(server.links["ann"])
+    assert ann.title().endswith("Ants & <others>")
+    assert "people who <i>study</i> ants" in ann.locator("h1").inner_text()
+    asked = False
+    for _ in range(len(PAGES) + 1):
+        if ann.url.endswith("/mine"):
+            break
+        doc, found = doc_of(ann), EXAMPLE["ann"][doc_of(ann)]
+        if doc == "p3" and not asked:  # ask first
+            asked = True
+            ann.keyboard.press("q")
+            ann.keyboard.type("Is Wanda one person?")
+            moved_on(ann, lambda: ann.keyboard.press("Enter"))
+            question = next(iter(server.site.state.questions.values()))
+            organiser = visit(server.links[""])
+            organiser.fill("textarea[name=text]", "Yes.")
+            organiser.get_by_role("button", name="Answer", exact=True).click()
+            organiser.locator(".answer").wait_for()
+            assert question.answer == "Yes."
+            continue
+        if doc == "p3":
+            assert "Yes." in ann.locator(".answer").inner_text()
+        if not found:
+            moved_on(ann, lambda: ann.keyboard.press("0"))
+            continue
+        for number, (name, hindex) in enumerate(found.items(), 1):
+            type_entity(ann, number, name, hindex)
+        if doc == "p1":
+            assert ann.locator("output.bin").all_inner_texts() == ["<10", "10-29", ""]
+        ann.keyboard.press("Escape")
+        moved_on(ann, lambda: ann.keyboard.press("Enter"))
+    assert "3 pages saved" in ann.locator("main").inner_text()
+
+    bob = visit(server.links["bob"])
+    while not bob.url.endswith("/mine"):
+        found = EXAMPLE["bob"][doc_of(bob)] or {}
+        if doc_of(bob) == "p3":  # a mistake, to be corrected
+            found = {"Wanda Ant": "90"}
+        for number, (name, hindex) in enumerate(found.items(), 1):
+            type_entity(bob, number, name, hindex)
+        moved_on(bob, lambda f=found: bob.keyboard.press("Control+Enter" if f else "0"))
+    assert not re.search(r"\bann\b", bob.content())
+    bob.get_by_role("link", name="R01 · p3").click()
+    assert bob.input_value("#e0") == "Wanda Ant" and "Saved" in bob.locator("#form").inner_text()
+    bob.keyboard.press("0")
+    assert "Press 0 again" in bob.locator("#message").inner_text()
+    moved_on(bob, lambda: bob.keyboard.press("0"))
+
+    organiser.goto(server.links[""])
+    row = organiser.locator("#all").inner_text().split()
+    assert row[:5] == ["all", "3", "3", "6", "3"]
+    assert organiser.locator(".differ caption").all_inner_texts() == ["R01 · p1", "R01 · p3"]
+    with organiser.expect_download() as download:
+        organiser.click("#export")
+    table = tmp_path / "annotations.csv"
+    download.value.save_as(table)
+    assert table.read_text(encoding="utf-8") == export_annotations(tmp_path / "data")
+    task = str(tmp_path / "task.toml")
+    assert main(["derive", "--task", task, "--annotations", str(table), "--out", str(tmp_path)]) == 0
+    scores = fairevals.evaluate([tmp_path / "mine.run"], task=task).frame()
+    values = dict(zip(scores["measure"], scores["value"], strict=True))
+    assert values == {name: pytest.approx(value, abs=5e-5) for name, value in GOLD.items()}
+    kinds = [event.kind for event in server.site.project.store.history("bob", 3)]
+    assert kinds.count("save") == 2  # the history has the mistake
+
+
+def test_nothing_typed_is_lost(server, visit):
+    page = visit(server.links["ann"], strict=False)
+    address = page.url
+    type_entity(page, 1, "Xenia Ant", "5", "31")
+    page.reload()
+    assert page.input_value("#e0") == "Xenia Ant" and page.input_value("#e0f0") == "5"
+    assert page.locator(".entity").first.locator(":checked").evaluate_all(
+        "all => all.map((e) => e.value)"
+    ) == [
+        *("Africa", "Asia"),
+    ]
+    assert "were not saved yet" in page.locator("#message").inner_text()
+    second = page.context.new_page()
+    second.goto(address)
+    assert second.input_value("#e0") == "Xenia Ant"
+    second.close()
+    page.context.set_offline(True)
+    page.keyboard.press("Control+Enter")
+    page.get_by_text("Not saved: the server does not answer").wait_for()
+    assert not server.site.state.assessors["ann"].saved
+    page.context.set_offline(False)
+    moved_on(page, lambda: page.keyboard.press("Control+Enter"))
+    page.goto(address)
+    assert page.locator("#message").is_hidden() and page.input_value("#e0") == "Xenia Ant"
+    other = page.context.new_page()
+    other.goto(address)
+    page.fill("#e0", "Somebody else")
+    moved_on(page, lambda: page.keyboard.press("Control+Enter"))
+    other.keyboard.press("Control+Enter")  # the tab still shows what was saved before
+    other.get_by_text("Another tab has saved something else").wait_for()
+    place = server.site.state.places[int(address.rsplit("/", 1)[1])]["ann"]
+    assert place.entities[0]["entity"] == "Somebody else"
+    moved_on(other, lambda: other.keyboard.press("Control+Enter"))  # now on purpose
+    assert place.entities[0]["entity"] == "Xenia Ant"
+
+
+def test_mistakes_are_shown_where_they_are_and_earlier_names_are_offered(server, visit):
+    page = visit(server.links["ann"])
+    page.keyboard.press("Enter")
+    page.get_by_text("Name an entity, or press 0").wait_for()
+    page.keyboard.press("1")
+    page.keyboard.type("Xenia Ant")
+    page.keyboard.press("Enter")
+    page.keyboard.type("many")
+    assert page.locator(".bin").first.inner_text() == "not a number"
+    page.keyboard.press("Control+Enter")
+    page.get_by_text("a number, or NA if").wait_for()
+    assert page.evaluate("document.activeElement.id") == "e0f0"
+    page.keyboard.press("Control+a")
+    page.keyboard.type("n")  # short for NA
+    page.keyboard.press("Enter")
+    page.keyboard.press("0")  # not known
+    page.keyboard.press("Enter")
+    page.keyboard.type("https://example.org/x")
+    page.keyboard.press("Enter")
+    assert page.evaluate("document.activeElement.id") == "e1"
+    moved_on(page, lambda: page.keyboard.press("Enter"))  # an empty name: save
+    assert page.locator("#names option").get_attribute("value") == "Xenia Ant"
+    page.keyboard.press("2")
+    page.keyboard.type("Xenia Ant")
+    page.keyboard.press("Enter")
+    assert page.input_value("#e1f0") == "NA" and page.input_value("#e1f2") == "https://example.org/x"
+    assert page.locator("[name=e1f1]:checked").get_attribute("value") == "NA"
+    page.keyboard.press("Escape")
+    before = doc_of(page)
+    moved_on(page, lambda: page.keyboard.press("s"))
+    assert doc_of(page) != before
+
+
+def test_search_in_the_page_and_a_missing_file(server, visit):
+    server.site.files.find("p1").path.unlink()
+    page = visit(server.links["ann"])
+    seen = set()
+    for _ in PAGES:
+        doc = doc_of(page)
+        seen.add(doc)
+        if doc == "p1":
+            assert "no file for this page" in page.locator(".missing").inner_text()
+            moved_on(page, lambda: page.keyboard.press("m"))
+            continue
+        page.keyboard.press("/")
+        page.keyboard.type("ant")
+        page.keyboard.press("Enter")
+        expected = "1 of 1"
+        page.wait_for_function("document.getElementById('matches').textContent !== ''")
+        assert page.locator("#matches").inner_text() == expected
+        assert page.frame_locator("#frame").locator("mark").count() == 1
+        page.keyboard.press("Escape")
+        moved_on(page, lambda: page.keyboard.press("0"))
+    assert seen == {"p1", "p2", "p3"}
+    (question,) = server.site.state.questions.values()
+    assert question.text == "The page cannot be shown."
+
+
+@pytest.mark.parametrize("width", [1000, 768])
+def test_all_of_the_form_can_be_reached_at_small_widths_and_by_tab_alone(server, visit, width):
+    page = visit(server.links["ann"])
+    page.set_viewport_size({"width": width, "height": 760})
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    reached = set()
+    page.locator("#e0").focus()
+    for _ in range(60):
+        reached.add(page.evaluate("document.activeElement.name || document.activeElement.dataset.do"))
+        page.keyboard.press("Tab")
+    assert {"e0", "e0f0", "e0f1", "e0f2", "e2", "save", "none", "skip", "question", "missing"} <= reached
+    unnamed = page.evaluate(
+        "Array.from(document.querySelectorAll('#form input:not([type=hidden]), #form textarea, #find'))"
+        ".filter((e) => !e.labels.length).length"
+    )
+    assert unnamed == 0
+
+
+class Listener:
+    """Counts whatever connects to a port."""
+
+    def __init__(self):
+        self.socket = socket.create_server(("127.0.0.1", 0))
+        self.port = self.socket.getsockname()[1]
+        self.seen = []
+        threading.Thread(target=self.listen, daemon=True).start()
+
+    def listen(self):
+        while True:
+            try:
+                connection, _ = self.socket.accept()
+            except OSError:
+                return
+            self.seen.append("connected")  # even if nothing is sent
+            connection.close()
+
+
+def hostile_page(port):
+    away = f"http://127.0.0.1:{port}"
+    return f"""<html><head>
+<base href="{away}/"><meta http-equiv="refresh" content="0; url={away}/refresh">
+<link rel="stylesheet" href="{away}/style"><link rel="preconnect" href="{away}"><link rel="dns-prefetch" href="{away}">
+<link rel="prefetch" href="{away}/prefetch"><link rel="preload" as="image" href="{away}/preload">
+<link rel="icon" href="{away}/icon"><link rel="manifest" href="{away}/manifest"><link rel="prerender" href="{away}/pre">
+<style>@import url({away}/import); body {{ background: url({away}/background) }}
+@font-face {{ font-family: x; src: url({away}/font) }} h1 {{ font-family: x }}</style>
+<script>top.document.title = "taken"; fetch("{away}/script"); localStorage.x = 1; top.location = "{away}/top"</script>
+</head><body onload="fetch('{away}/onload')"><h1>Hostile</h1>
+<img src="{away}/img" onerror="fetch('{away}/onerror')"><img src="x" srcset="{away}/srcset 1x">
+<svg onload="fetch('{away}/svg')"><image href="{away}/image"/></svg>
+<video src="{away}/video" poster="{away}/poster"></video>
+<audio src="{away}/audio" autoplay></audio><iframe src="{away}/frame"></iframe><iframe src="/o"></iframe>
+<object data="{away}/object"></object><embed src="{away}/embed">
+<form id="f" action="/a/page/1" method="post"><input name="do" value="none"><button id="b">x</button></form>
+<form action="{away}/form" method="post"><button id="c" autofocus>y</button></form>
+<a id="t" href="{away}/link" target="_top">top</a> <a id="n" href="{away}/link" target="_blank">new</a>
+<a id="s" href="{away}/link" ping="{away}/ping">self</a> <a id="j" href="javascript:top.location='{away}/js'">js</a>
+</body></html>"""
+
+
+def test_hostile_pages_achieve_nothing(tmp_path, visit):
+    listener = Listener()
+    hostile = hostile_page(listener.port)
+    server = Server(tmp_path, pages={"h.html": hostile, "h2.txt": hostile})
+    try:
+        page = visit(server.links["ann"], strict=False)
+        while doc_of(page) != "h":
+            moved_on(page, lambda: page.keyboard.press("0"))
+        address, last = page.url, server.site.state.last
+        frame = page.frame_locator("#frame")
+        frame.locator("h1").wait_for()
+        for name in "bctnj":
+            frame.locator(f"#{name}").click(no_wait_after=True)
+        page.wait_for_timeout(500)
+        assert page.url == address and page.title() != "taken" and len(page.context.pages) == 1
+        frame.locator("#s").click(no_wait_after=True)
+        page.wait_for_timeout(300)
+        assert page.url == address and server.site.state.last == last
+        assert page.evaluate("localStorage.x") is None
+        direct = page.context.new_page()  # the page by itself, outside the frame
+        direct.goto(f"{server.site.url}{server.site.page_address(1)}")
+        direct.locator("h1").wait_for()
+        direct.locator("#b").click(no_wait_after=True)
+        assert direct.evaluate("self.origin") == "null"
+        assert server.site.state.last == last
+        assert listener.seen == []
+        page.goto(address)
+        assert page.locator(".doc").inner_text() == "h"  # and the tool still works
+        moved_on(page, lambda: page.keyboard.press("0"))
+    finally:
+        server.stop()
+        listener.socket.close()
+
+
+def test_a_page_elsewhere_can_neither_frame_nor_post_to_the_tool(server, visit):
+    page = visit(server.links["ann"], strict=False)
+    address, last = page.url, server.site.state.last
+    other = page.context.new_page()
+    other.set_content(
+        f'<iframe src="{address}"></iframe><form action="{address}" method="post" target="_self">'
+        '<input name="do" value="none"><input name="version" value="0"><button>x</button></form>'
+    )
+    other.locator("button").click()
+    other.wait_for_load_state()
+    assert "personal link" in other.content() or "not valid any more" in other.content()
+    assert server.site.state.last == last
+    assert re.search(r"/a/page/\d+$", address)
