@@ -64,7 +64,8 @@ def data():
     run_topics = [*topics[2:], "not-judged"]
     runs = {"samples": lines_of(rng, run_topics, 5)}
     runs["ranking"] = runs["pl"] = lines_of(rng, run_topics, 1)
-    groups = {f"doc{d}": {"x": 1.0, "y": rng.choice([0, 1, 3])} for d in range(0, 40, 1) if d % 7}
+    shares = [0.25, 0.5, 1.0]
+    groups = {f"doc{d}": {"x": (x := rng.choice(shares)), "y": 1 - x} for d in range(40) if d % 7}
     return runs, qrels, fe.Attribute.of("A", groups, target="relevant")
 
 

@@ -6,9 +6,7 @@ import numpy as np
 import pytest
 
 from fairevals.collection.groups import Attribute
-from fairevals.collection.run import Run
 from fairevals.evaluation import load_collection
-from fairevals.ids import Ids
 from fairevals.io.specs import PolicySpec
 from fairevals.io.task import Task
 from fairevals.report.figures import merits_figure, ranks_figure
@@ -97,8 +95,7 @@ def test_shares_of_every_run_and_attribute_sum_to_1(policy):
 
 
 def test_a_run_without_judged_documents_has_no_levels_of_merit(tmp_path):
-    empty = Run("run", "run", [], np.zeros(1, np.int64), Ids.of([]), np.zeros(0), 0)
-    (shares,), merits = run_details(empty, collection(), RANKING, attributes=["G"])
+    (shares,), merits = run_details({}, collection(), RANKING, attributes=["G"])
     assert merits.levels.size == 0 and merits.quantiles.shape == (0, 4) and np.isnan(merits.slope)
     assert shares.topics == 0
     save(merits_figure([merits]), tmp_path / "empty.svg")

@@ -45,7 +45,7 @@ def run(args: argparse.Namespace) -> int:
     options: Any = {"jobs": args.jobs, "progress": common.progress("scoring")}
     result = scored(runs, collection, plan, anonymous=args.anonymous, **options)
     common.log(*result.scores.notes)  # the comparisons tell what is undefined
-    if args.anonymous and isinstance(baseline, int):
+    if args.anonymous and isinstance(baseline, int) and not args.all_pairs:
         baseline = [run.run for run in result.sources].index(runs[baseline])
     how = {"all_pairs": args.all_pairs, "by": args.topic_groups, "correct": args.correct}
     compared = result.compare(baseline, test=args.test, **how)

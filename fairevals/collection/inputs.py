@@ -106,7 +106,7 @@ def list_runs(runs: Any) -> list[Any]:
     if is_frame(runs) or _is_ranx(runs) or (isinstance(runs, Mapping) and _is_scores(runs)):
         return [_named("run", runs)]
     if isinstance(runs, Mapping):
-        return [Named(name, _tabled(run, "score")) for name, run in text_keys(runs, "runs").items()]
+        return [named_run(name, run) for name, run in text_keys(runs, "runs").items()]
     if not np.iterable(runs) or isinstance(runs, bytes):
         raise UsageError(
             f"cannot take {escape(repr(runs))} as runs; expected a path, a Run, a DataFrame, a dict of dicts, a list "
@@ -114,7 +114,7 @@ def list_runs(runs: Any) -> list[Any]:
         )
     items = list(runs)
     if items and not is_frame(items[0]) and all(_fields(items[0], "topic", "doc")):
-        return [Named("run", _tabled(items, "score"))]
+        return [named_run("run", items)]
     return each_run(_named(f"run{i}", run) for i, run in enumerate(items, 1))
 
 
@@ -123,7 +123,16 @@ def _named(name: str, run: Any) -> Any:
     if isinstance(run, (str, os.PathLike, Run, Named)):
         return run
     own = getattr(run, "name", None) if _is_ranx(run) else None
-    return Named(str(own or name), _tabled(run, "score"))
+    return named_run(str(own or name), run)
+
+
+def named_run(name: str, run: Any) -> Named:
+    """A run from Python under a name; without documents it is a `UsageError`, as an empty file is."""
+    table = _tabled(run, "score")
+    if is_frame(table) and not len(table):
+        expected = "at least one, such as {'topic': {'doc': 1.0}}"
+        raise UsageError(f"the run {escape(str(name))!r} has no documents; expected {expected}")
+    return Named(name, table)
 
 
 def _is_scores(mapping: Mapping[Any, Any]) -> bool:
@@ -150,10 +159,6 @@ def load_run(source: Any, options: RunOptions = BY_SCORE) -> Run:
         return Run.of(read_run_columns(source, options))
     frame = frame_of(source, "score", "a run", "score")
     tag = name or str(frame.attrs.get("tag", "run"))
-    if not len(frame):
-        raise UsageError(
-            f"the run {escape(tag)!r} has no documents; expected at least one, such as {{'topic': {{'doc': 1.0}}}}"
-        )
     lines = range(1, len(frame) + 1)
     return Run.of(run_from_frame(frame, tag, lines, tag, options))
 

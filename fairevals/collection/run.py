@@ -98,10 +98,10 @@ class Run:
 
     @classmethod
     def _from(cls, source: Any, tag: str, order: str) -> Run:
-        from fairevals.collection.inputs import Named, frame_of, load_run
+        from fairevals.collection.inputs import frame_of, load_run, named_run
 
         frame = frame_of(source, "score", "a run", "score")
-        return load_run(Named(tag, frame), RunOptions(order, "sample" in frame.columns))
+        return load_run(named_run(tag, frame), RunOptions(order, "sample" in frame.columns))
 
     @classmethod
     def of(cls, columns: RunColumns) -> Run:
