@@ -28,9 +28,11 @@ MET = 1e-8
 _TOLERANCE, _SLOPE_TOLERANCE = 1e-10, 1e-5
 """Of exact exposures, and of their derivatives, which only have to lead there."""
 _LARGEST_STEP = 4.0
-"""Of an offset: further away the second-order model of a step means nothing."""
-_LARGEST_OFFSET = 100.0
-"""Beyond it a group is before or after the others with certainty."""
+"""Of an offset, over the temperature: further away the second-order model of a step means nothing."""
+_SMOOTH_SPAN = 8.0
+"""Scores within such a span, over the temperature, give exposures that change with every offset."""
+_CERTAIN = 40.0
+"""Scores further apart, over the temperature, are in their order with certainty."""
 
 
 class Offsets(NamedTuple):
@@ -57,8 +59,8 @@ def exposure_offsets(
 
     `scores` are log-weights (topics, documents), −inf for padding; `membership` is (topics, documents, groups);
     `goal` (topics, groups) has the wanted shares. A group without documents in a topic can have no share: what it
-    should have goes to the others in proportion. Documents without any membership keep their scores; shares are of the
-    exposure of the others. A goal that no ranking can meet is met as nearly as possible.
+    should have goes to the others in proportion. Documents without any membership keep their scores and, together, their
+    exposure; shares are of the exposure of the others. A goal that no ranking can meet is met as nearly as possible.
 
     >>> scores = np.array([[2.0, 1.0, 0.0]])
     >>> sex = np.array([[[1.0, 0.0], [0.0, 1.0], [0.0, 1.0]]])
@@ -85,41 +87,56 @@ def exposure_offsets(
 def _solve(
     scores: Floats, m: Floats, goal: Floats, attention: Attention, k: int | None
 ) -> tuple[Floats, Floats]:
-    """The offsets and shares of one topic whose groups all have documents."""
+    """The offsets and shares of one topic whose groups all have documents.
 
-    def policy() -> PlackettLuce:
-        return PlackettLuce(scores + m @ offset)
+    Scores far apart make a policy that is nearly one ranking, whose exposures hardly change with most offsets. So
+    the problem is solved at a temperature where they do, and then at lower ones, each from the solution before.
+    """
 
-    def product(direction: Floats) -> Floats:
+    def exposures(offset: Floats) -> Floats:
+        policy = PlackettLuce(scores + m @ offset, temperature)
+        return policy.exposure(attention, k, tolerance=_TOLERANCE).value @ m
+
+    def derivative(offset: Floats) -> Callable[[Floats], Floats]:
         """The change of the groups' exposures in a direction of offsets."""
-        return vjp(m @ direction) @ m
+        policy = PlackettLuce(scores + m @ offset, temperature)
+        vjp = policy.exposure_with_vjp(attention, k, _SLOPE_TOLERANCE)[1]
+        return lambda direction: vjp(m @ direction) @ m
 
+    temperature, span = 1.0, float(np.ptp(scores))
     offset = np.zeros(len(goal))
-    sums = policy().exposure(attention, k, tolerance=_TOLERANCE).value @ m
-    wanted = goal * sums.sum()
-    for _ in range(100):
-        missing = wanted - sums
-        if np.abs(missing).max() <= MET / 4 * wanted.sum() or np.abs(offset).max() > _LARGEST_OFFSET:
-            break
-        vjp = policy().exposure_with_vjp(attention, k, _SLOPE_TOLERANCE)[1]
-        step = _conjugate_gradients(product, missing)
-        start, step = offset, step * min(1.0, _LARGEST_STEP / np.abs(step).max())
-        for halving in range(20):
-            offset = start + step / 2**halving
-            sums = policy().exposure(attention, k, tolerance=_TOLERANCE).value @ m
-            if np.linalg.norm(wanted - sums) < np.linalg.norm(missing):
+    wanted = goal * exposures(offset).sum()
+    is_free = bool(np.all(m.sum(axis=1) > 0))  # then only differences of offsets matter
+    stages = int(np.ceil(np.log2(max(span / _SMOOTH_SPAN, 1.0)) / 2))
+    for stage in range(stages, -1, -1):
+        temperature = 4.0**stage
+        near = (1e-6 if stage else MET / 4) * wanted.sum()
+        largest = span + _CERTAIN * temperature
+        sums = exposures(offset)
+        for _ in range(100):
+            missing = wanted - sums
+            if np.abs(missing).max() <= near:
                 break
-        else:  # as near as it gets
-            break
-    is_free = np.all(m.sum(axis=1) > 0)  # then only differences of offsets matter
-    return offset - offset.mean() * is_free, sums / sums.sum()
+            step = _conjugate_gradients(derivative(offset), missing, _LARGEST_STEP * temperature)
+            start, step = offset, step * min(1.0, _LARGEST_STEP * temperature / np.abs(step).max())
+            for halving in range(20):
+                offset = start + step / 2**halving
+                offset = np.clip(offset - offset.mean() * is_free, -largest, largest)
+                sums = exposures(offset)
+                if np.linalg.norm(wanted - sums) < np.linalg.norm(missing):
+                    break
+            else:  # as near as it gets
+                break
+    return offset, sums / sums.sum()
 
 
-def _conjugate_gradients(product: Callable[[Floats], Floats], right: Floats) -> Floats:
+def _conjugate_gradients(
+    product: Callable[[Floats], Floats], right: Floats, largest: float
+) -> Floats:
     """An approximate solution x of `product(x) = right`, for a symmetric product that is nowhere negative.
 
-    A direction in which nothing changes any more, because a group is before all others with certainty, gets the largest
-    step: an unmet goal is still approached.
+    A direction in which nothing changes any more, because a group is before all others with certainty, gets a step of
+    the `largest` size: an unmet goal is still approached.
     """
     x: Floats = np.zeros(right.size)
     residual = right.copy()
@@ -128,7 +145,8 @@ def _conjugate_gradients(product: Callable[[Floats], Floats], right: Floats) -> 
         image = product(direction)
         curvature = direction @ image
         if curvature <= 1e-14 * (direction @ direction):
-            return x + direction / np.abs(direction).max() * _LARGEST_STEP
+            step: Floats = x + direction * (largest / np.abs(direction).max())
+            return step
         length = squared / curvature
         x = x + length * direction
         residual = residual - length * image
