@@ -4,8 +4,8 @@
     python docs/console.py --update README.md docs/*.md   update them
 
 A block that begins with ```console has `$ command` lines, each followed by its output, standard error included. All
-blocks of a page run one after the other in one folder, beside copies of `runs/` and `qrels/`, or in a copy of the folder of
-`examples/` that has the page's name.
+blocks of a page run one after the other in one folder, beside copies of `runs/` and `qrels/`, or in a copy of the
+folder of `examples/` that has the page's name.
 """
 
 from __future__ import annotations

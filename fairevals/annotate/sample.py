@@ -44,7 +44,9 @@ def write_sample_project(data: Path, folder: Path) -> AnnotationInputs:
         if not (folder / name).exists():
             with written(folder / name) as file:
                 file.write(text)
-    return AnnotationInputs(*(folder / name for name in ("task.toml", "pool.txt", "pages", "assessors.csv")))
+    return AnnotationInputs(
+        folder / "task.toml", folder / "pool.txt", folder / "pages", folder / "assessors.csv"
+    )
 
 
 def _shares(task: Task) -> dict[str, dict[str, dict[str, float]]]:

@@ -59,8 +59,8 @@ def exposure_offsets(
 
     `scores` are log-weights (topics, documents), −inf for padding; `membership` is (topics, documents, groups);
     `goal` (topics, groups) has the wanted shares. A group without documents in a topic can have no share: what it
-    should have goes to the others in proportion. Documents without any membership keep their scores and, together, their
-    exposure; shares are of the exposure of the others. A goal that no ranking can meet is met as nearly as possible.
+    should have goes to the others in proportion. Documents without any membership keep their scores and, together,
+    their exposure; shares are of the exposure of the others. A goal that no ranking can meet is met as nearly as possible.
 
     >>> scores = np.array([[2.0, 1.0, 0.0]])
     >>> sex = np.array([[[1.0, 0.0], [0.0, 1.0], [0.0, 1.0]]])
