@@ -60,7 +60,8 @@ def exposure_offsets(
     `scores` are log-weights (topics, documents), −inf for padding; `membership` is (topics, documents, groups);
     `goal` (topics, groups) has the wanted shares. A group without documents in a topic can have no share: what it
     should have goes to the others in proportion. Documents without any membership keep their scores and, together,
-    their exposure; shares are of the exposure of the others. A goal that no ranking can meet is met as nearly as possible.
+    their exposure; shares are of the exposure of the others. A goal that no ranking can meet is met as nearly as
+    possible.
 
     >>> scores = np.array([[2.0, 1.0, 0.0]])
     >>> sex = np.array([[[1.0, 0.0], [0.0, 1.0], [0.0, 1.0]]])
@@ -130,9 +131,7 @@ def _solve(
     return offset, sums / sums.sum()
 
 
-def _conjugate_gradients(
-    product: Callable[[Floats], Floats], right: Floats, largest: float
-) -> Floats:
+def _conjugate_gradients(product: Callable[[Floats], Floats], right: Floats, largest: float) -> Floats:
     """An approximate solution x of `product(x) = right`, for a symmetric product that is nowhere negative.
 
     A direction in which nothing changes any more, because a group is before all others with certainty, gets a step of
