@@ -46,7 +46,7 @@ judgements = st.dictionaries(
 
 
 def values(run, qrels, measures, task=None):
-    frame = fe.evaluate(run, qrels, measures, task=task).frame(per_topic=True)
+    frame = fe.evaluate(run, qrels, list(measures), task=task).frame(per_topic=True)
     return {(row.topic, row.measure): row.value for row in frame.itertuples()}
 
 

@@ -269,7 +269,7 @@ def test_search_in_the_page_and_a_missing_file(server, visit):
         page.keyboard.type("ant")
         page.keyboard.press("Enter")
         expected = "1 of 1"
-        page.wait_for_function("document.getElementById('matches').textContent !== ''")
+        page.locator("#matches", has_text=re.compile(r"\S")).wait_for()
         assert page.locator("#matches").inner_text() == expected
         assert page.frame_locator("#frame").locator("mark").count() == 1
         page.keyboard.press("Escape")

@@ -155,7 +155,8 @@ def load_collection(
     task = task if isinstance(task, Task) else read_task(task) if task is not None else Task()
     topics = topics if topics is not None else task.topics
     listed = read_topics(topics) if topics is not None else None
-    if qrels is None:
+    own = qrels is None
+    if own:
         qrels = task.qrels if judged or listed is None else [path for path in task.qrels if path.exists()]
         if not qrels and (judged or listed is None):
             raise UsageError("there are no qrels: give a task that names them, or qrels")
@@ -167,7 +168,7 @@ def load_collection(
         higher = f"{loaded.source} has a grade {loaded.max_grade:g}"
         raise UsageError(f"{place}: max_grade is {task.max_grade:g}, but {higher}")
     unlisted = sorted(set(loaded.topics).difference(listed.ids)) if listed is not None else []
-    if listed is not None and unlisted:
+    if listed is not None and unlisted and own:  # others' qrels may have other topics
         lists = f"{escape(listed.source, 300)} does not list {pluralize(len(unlisted), 'judged topic')}"
         warnings.warn(InputWarning(f"{lists}, such as {escape(unlisted[0])!r}"), stacklevel=2)
     collection = Collection(task, loaded, named_groups(groups), listed=listed)
