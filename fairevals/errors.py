@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import islice
 
@@ -83,6 +83,16 @@ def names(items: Iterable[str], most: int = 12) -> str:
     """A list of names for a message: short, and safe to print."""
     first = list(islice(items, most + 1))
     return ", ".join(map(escape, first[:most])) + (", …" if len(first) > most else "")
+
+
+def abridged(names: Sequence[str], limit: int) -> str:
+    """A list of names as text, shortened after `limit` names.
+
+    >>> abridged(["a", "b", "c"], 2)
+    'a, b and 1 more'
+    """
+    more = f" and {len(names) - limit} more" if len(names) > limit else ""
+    return ", ".join(names[:limit]) + more
 
 
 def type_of(value: object) -> str:

@@ -4,8 +4,6 @@ from fairevals.collection.views import (
     AttributeView,
     Exposed,
     ExposedTopics,
-    GroupView,
-    IntersectionView,
     Ranked,
     View,
 )

@@ -2,19 +2,19 @@
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from typing import NamedTuple
 
 import numpy as np
 
 from fairevals.collection.collection import Collection
-from fairevals.collection.intersections import Intersection
+from fairevals.collection.memberships import map_rows
 from fairevals.collection.qrels import Qrels, in_order
 from fairevals.collection.run import Run
-from fairevals.collection.views import AttributeView, Exposed, GroupView, IntersectionView, Ranked
+from fairevals.collection.views import AttributeView, Exposed, Ranked
 from fairevals.errors import InputError, Place, escape
 from fairevals.ids import Ids, Index
-from fairevals.typing import Bools, Floats, Ints
+from fairevals.typing import Array, Bools, Floats, Ints
 
 CELLS = 1 << 20
 """How many (topic, document) cells a block has at most, unless one topic alone has more."""
@@ -48,7 +48,7 @@ class Block:
     utility_weight: float = 1.0
     candidates: str = "judged"
     """Which documents means over a group are taken over: "judged", or "retrieved" (judged or retrieved)."""
-    attributes: Mapping[str, GroupView] = field(default_factory=dict)
+    attributes: Mapping[str, AttributeView] = field(default_factory=dict)
 
     @property
     def present(self) -> Bools:
@@ -276,26 +276,22 @@ def _block(
     raw_grades[topic, column] = rows.grades[here]
     scores[topic, column] = rows.scores[here]
 
-    views: dict[str, GroupView] = {}
+    views: dict[str, AttributeView] = {}
     for name in requirements.attributes:
         attribute = collection.attributes[name]
         target, applies = attribute.target[start:stop], attribute.applies[start:stop]
         concerned = np.flatnonzero(attribute.applies[rows.topic[here]])
         known = collection.memberships(name, rows.topic[here][concerned], docs.take(concerned))
         cells = topic[concerned] * shape[1] + column[concerned]
-        factors = tuple(_scattered(weights, cells, shape) for weights in known)
-        if isinstance(attribute, Intersection):
-            views[name] = IntersectionView(attribute.spec.groups, factors, target, applies)
-        else:
-            views[name] = AttributeView(
-                groups=attribute.spec.groups,
-                ordinal=attribute.spec.kind == "ordinal",
-                membership=factors[0],
-                target=target,
-                applies=applies,
-                divergence=attribute.spec.divergence,
-                weight=attribute.spec.weight,
-            )
+        views[name] = AttributeView(
+            groups=attribute.spec.groups,
+            ordinal=attribute.spec.kind == "ordinal",
+            factors=tuple(map_rows(weights, partial(_scattered, cells, shape)) for weights in known),
+            target=target,
+            applies=applies,
+            divergence=attribute.spec.divergence,
+            weight=attribute.spec.weight,
+        )
     return Block(
         first=start,
         topics=collection.qrels.topics[start:stop],
@@ -313,10 +309,10 @@ def _block(
     )
 
 
-def _scattered(weights: Floats, cells: Ints, shape: tuple[int, int]) -> Floats:
+def _scattered(cells: Ints, shape: tuple[int, int], weights: Array) -> Array:
     """Memberships (n, groups) at their cells of (topics, documents, groups); 0 elsewhere."""
     if cells.size < shape[0] * shape[1]:  # else they fill the block, in order
-        filled = np.zeros((shape[0] * shape[1], weights.shape[1]))
+        filled = np.zeros((shape[0] * shape[1], weights.shape[1]), dtype=weights.dtype)
         filled[cells] = weights
         weights = filled
     return weights.reshape(*shape, weights.shape[1])

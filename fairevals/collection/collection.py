@@ -11,13 +11,15 @@ import numpy as np
 from fairevals.collection.groups import Attribute, load_attribute
 from fairevals.collection.inputs import load_qrels
 from fairevals.collection.intersections import Intersection
+from fairevals.collection.late import LateQrels, can_wait
+from fairevals.collection.memberships import Membership
 from fairevals.collection.qrels import Qrels
 from fairevals.errors import InputError, InputWarning, UsageError, check_known, escape, names, pluralize
 from fairevals.ids import Ids
 from fairevals.io.tables import text_keys
 from fairevals.io.task import Task, read_task
 from fairevals.io.topics import Topics, read_topics
-from fairevals.typing import Floats, Ints
+from fairevals.typing import Ints
 
 Slice = tuple[Qrels, dict[str, dict[str, Any]]]
 """What depends on some topics only: their judgements, and those fields of each attribute. It is small enough to be
@@ -64,14 +66,17 @@ class Collection:
     def width(self, name: str, by_rank: bool) -> int:
         """How many groups there are for each document in memory.
 
-        Those of an intersection are only formed if a measure looks at ranks; else there are those of its attributes.
+        All of them are only formed if a measure looks at ranks; else there are those of an intersection's attributes,
+        or the few that documents are in.
         """
         attribute = self.attributes[name]
-        if isinstance(attribute, Intersection) and not by_rank:
-            return max(len(self.attributes[part].spec.groups) for part in attribute.attributes)
-        return len(attribute.spec.groups)
+        if by_rank:
+            return len(attribute.spec.groups)
+        if isinstance(attribute, Intersection):
+            return max(cast(Attribute, self.attributes[part]).width for part in attribute.attributes)
+        return attribute.width
 
-    def memberships(self, name: str, topic_codes: Ints, docs: Ids) -> list[Floats]:
+    def memberships(self, name: str, topic_codes: Ints, docs: Ids) -> list[Membership]:
         """The memberships (n, groups) of n documents in an attribute, or in each of an intersection's."""
         attribute = self.attributes[name]
         if isinstance(attribute, Intersection):
@@ -101,9 +106,8 @@ class Collection:
 
     def shareable(self, *, slices_only: bool = False) -> Self:
         """The part that workers need; with `slices_only`, nothing that depends on topics."""
-        task = replace(self.task, max_grade=self.max_grade)  # a slice has only the grades of its own topics
         shared = self.sliced(self.slice_of(np.zeros(0, np.int64))) if slices_only else self
-        return replace(shared, task=task, groups={})
+        return replace(shared, groups={})
 
     def slice_of(self, numbers: Ints) -> Slice:
         """The slice for the topics of these numbers, which ascend."""
@@ -128,7 +132,8 @@ class Collection:
         """The topics of the slice only."""
         qrels, fields = part
         attributes = {name: replace(self.attributes[name], **fields[name]) for name in fields}
-        return replace(self, qrels=qrels, attributes=attributes)
+        task = replace(self.task, max_grade=self.max_grade)  # a slice has only the grades of its own topics
+        return replace(self, task=task, qrels=qrels, attributes=attributes)
 
     @property
     def max_grade(self) -> float:
@@ -143,10 +148,12 @@ def load_collection(
     *,
     topics: str | os.PathLike[str] | None = None,
     judged: bool = True,
+    late: bool = False,
 ) -> Collection:
     """Bring together a task (or none), qrels, groups and a list of topics; what is given overrides the task's.
 
-    Without `judged`, the task's qrels need not exist yet if there is a list of topics.
+    Without `judged`, the task's qrels need not exist yet if there is a list of topics. With `late`, qrels may be read,
+    and checked, when they are first needed.
     """
     if task is not None and not isinstance(task, (Task, str, os.PathLike)):
         raise UsageError(
@@ -162,15 +169,20 @@ def load_collection(
             raise UsageError("there are no qrels: give a task that names them, or qrels")
         if not qrels:
             qrels = Qrels("(no qrels)", (), np.zeros(0, np.int64), Ids.of([]), np.zeros(0))
-    loaded = load_qrels(qrels)
-    if task.max_grade is not None and task.max_grade < loaded.max_grade and loaded.topics:
-        place = task.path or "the task"
-        higher = f"{loaded.source} has a grade {loaded.max_grade:g}"
-        raise UsageError(f"{place}: max_grade is {task.max_grade:g}, but {higher}")
-    unlisted = sorted(set(loaded.topics).difference(listed.ids)) if listed is not None else []
-    if listed is not None and unlisted and own:  # others' qrels may have other topics
-        lists = f"{escape(listed.source, 300)} does not list {pluralize(len(unlisted), 'judged topic')}"
-        warnings.warn(InputWarning(f"{lists}, such as {escape(unlisted[0])!r}"), stacklevel=2)
+
+    def read() -> Qrels:
+        loaded = load_qrels(qrels)
+        if task.max_grade is not None and task.max_grade < loaded.max_grade and loaded.topics:
+            place = task.path or "the task"
+            higher = f"{loaded.source} has a grade {loaded.max_grade:g}"
+            raise UsageError(f"{place}: max_grade is {task.max_grade:g}, but {higher}")
+        unlisted = sorted(set(loaded.topics).difference(listed.ids)) if listed is not None else []
+        if listed is not None and unlisted and own:  # others' qrels may have other topics
+            lists = f"{escape(listed.source, 300)} does not list {pluralize(len(unlisted), 'judged topic')}"
+            warnings.warn(InputWarning(f"{lists}, such as {escape(unlisted[0])!r}"), stacklevel=3)
+        return loaded
+
+    loaded = LateQrels(read) if late and can_wait() else read()
     collection = Collection(task, loaded, named_groups(groups), listed=listed)
     _check_intersections(collection)
     return collection

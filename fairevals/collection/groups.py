@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias
 import numpy as np
 
 from fairevals.collection.inputs import is_frame, rename_columns
+from fairevals.collection.memberships import Membership, SparseMembership
 from fairevals.collection.qrels import Qrels
 from fairevals.collection.targets import Targets, mean_of_relevant
 from fairevals.errors import InputError, Place, UsageError, escape, pluralize
@@ -38,6 +39,9 @@ if TYPE_CHECKING:
         pd.DataFrame | pd.Series[Any] | Mapping[str, str | Mapping[str, float]] | str | os.PathLike[str]
     )
     Target: TypeAlias = str | os.PathLike[str] | Sequence[float] | Mapping[str, Any]
+
+SPARSE_GROUPS, SPARSE_RATIO = 256, 8
+"""From so many groups on, and if there are so many times more than any document is in, memberships are sparse."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -212,7 +216,18 @@ class Attribute:
         """The row of each document in `columns`, −1 where it has no membership."""
         return self.columns.index.find(self.numbers[topic_codes], docs)
 
-    def memberships(self, topic_codes: Ints, docs: Ids, rows: Ints | None = None) -> Floats:
+    @property
+    def width(self) -> int:
+        """How many numbers there are for each document in memory."""
+        return self.columns.most if self.is_sparse else len(self.spec.groups)
+
+    @property
+    def is_sparse(self) -> bool:
+        """Whether there are so many groups, and so few of each document, that no array of both is formed."""
+        groups = len(self.spec.groups)
+        return groups >= SPARSE_GROUPS and groups >= SPARSE_RATIO * self.columns.most
+
+    def memberships(self, topic_codes: Ints, docs: Ids, rows: Ints | None = None) -> Membership:
         """The memberships (n, groups) of n documents, each of the topic `topics[code]`; `rows` if they are found.
 
         A document without membership gets what `unmapped` says: equal shares of all groups, the whole of one, or
@@ -221,10 +236,10 @@ class Attribute:
         """
         spec, applies = self.spec, self.applies[topic_codes]
         counts = np.bincount(topic_codes, minlength=1)
-        if counts.max() * len(spec.groups) > Limits.current().cells:
+        if counts.max() * self.width > Limits.current().cells:
             topic = self.topics[int(counts.argmax())]
             many = f"{counts.max()} documents of topic {escape(topic)!r}"
-            found = f"{many} in {len(spec.groups)} groups of {escape(spec.name)}"
+            found = f"{many} in {self.width} groups of {escape(spec.name)}"
             raise InputError(Place(self.columns.name), f"{found}; raise FAIREVALS_MAX_CELLS to allow it")
         rows = self.rows(topic_codes, docs) if rows is None else rows
         unmapped = applies & (rows < 0)
@@ -237,13 +252,18 @@ class Attribute:
                     f"in {escape(spec.name)}",
                     'one for every document, as the task says unmapped = "error"',
                 )
+        rows = np.where(applies, rows, -1)
+        uniform = spec.unmapped == "uniform" and "uniform" not in spec.groups
+        if self.is_sparse:
+            groups, shares = self.columns.few(rows)
+            if spec.unmapped in spec.groups:
+                groups[unmapped, 0], shares[unmapped, 0] = spec.groups.index(spec.unmapped), 1.0
+            everywhere = np.where(unmapped & uniform, 1 / len(spec.groups), 0.0)[:, None]
+            return SparseMembership(groups, shares, everywhere, len(spec.groups))
         weights = self.columns.dense(rows)
-        if not applies.all():
-            weights[~applies] = 0
         if unmapped.any():
-            weights[unmapped] = [group == spec.unmapped for group in spec.groups]
-            if spec.unmapped == "uniform" and "uniform" not in spec.groups:
-                weights[unmapped] = 1 / len(spec.groups)
+            named = [float(group == spec.unmapped) for group in spec.groups]
+            weights[unmapped] = 1 / len(spec.groups) if uniform else named
         return weights
 
     def targets(self, qrels: Qrels) -> Targets:

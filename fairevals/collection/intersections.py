@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from fairevals.collection.groups import Attribute, target_of
+from fairevals.collection.memberships import Membership
 from fairevals.collection.products import product_membership
 from fairevals.collection.qrels import Qrels
 from fairevals.collection.targets import Targets, mean_of_relevant
@@ -78,7 +79,10 @@ class Intersection:
     @classmethod
     def from_spec(cls, declared: IntersectionSpec) -> Intersection:
         """As a task declares it, not yet bound to topics."""
-        return cls(declared, AttributeSpec(declared.name, (), target=declared.target, place=declared.place))
+        return cls(
+            declared,
+            AttributeSpec(declared.name, (), target=declared.target, weight=0.0, place=declared.place),
+        )
 
     @property
     def attributes(self) -> tuple[str, ...]:
@@ -130,7 +134,7 @@ class Intersection:
             joins=tuple(part.columns.rows_of(parts[base].columns) for part in parts),
         )
 
-    def memberships(self, parts: Sequence[Attribute], topic_codes: Ints, docs: Ids) -> list[Floats]:
+    def memberships(self, parts: Sequence[Attribute], topic_codes: Ints, docs: Ids) -> list[Membership]:
         """The memberships (n, groups) of n documents in each of its attributes, `parts`.
 
         Documents are looked up in one attribute, and only those that it does not have in the others too.

@@ -27,9 +27,10 @@ def in_order(topics: Iterable[str]) -> list[str]:
     >>> in_order(["R10", "R9", "M2"])
     ['M2', 'R9', 'R10']
     """
+    split = re.compile(r"[0-9]+|[^0-9]+").findall
 
     def key(topic: str) -> tuple[list[tuple[int, int, str]], str]:
-        parts = re.findall(r"[0-9]+|[^0-9]+", topic)
+        parts = split(topic)
         return [
             (0, int(p), "") if p[0] in "0123456789" and len(p) < 1000 else (1, 0, p) for p in parts
         ], topic

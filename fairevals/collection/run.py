@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import islice
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fairevals.errors import InputError, Place
+from fairevals.errors import InputError, Place, UsageError, escape
 from fairevals.ids import Ids
 from fairevals.io.archives import files_in, is_zip
 from fairevals.io.dataset import is_dataset, read_dataset
 from fairevals.io.runs import BY_SCORE, RunColumns, RunOptions, read_run_columns, score_order
-from fairevals.io.streams import Source
+from fairevals.io.streams import Source, written
 from fairevals.typing import Floats, Ints
 
 if TYPE_CHECKING:
@@ -142,7 +145,7 @@ class Run:
         rows = ranking_order(lists, self.docs, scores)
         return replace(self, docs=self.docs.take(rows), scores=scores[rows])
 
-    @property
+    @cached_property
     def topics(self) -> list[str]:
         """The topics it has, each once, in the order of its file."""
         return list(dict.fromkeys(topic for topic, _ in self.lists))
@@ -177,6 +180,11 @@ class Run:
     def __repr__(self) -> str:
         return f"<Run {self.tag!r}: {len(self.topics)} topics, {len(self)} documents>"
 
+    def to_file(self, path: str | os.PathLike[str]) -> None:
+        """Write a run file in TREC's format, completely or not at all."""
+        with written(Path(path)) as file:
+            file.writelines(run_lines(self))
+
     def to_frame(self) -> pd.DataFrame:
         """A table with columns topic, [sample,] doc, rank, score, best first."""
         import pandas as pd
@@ -192,6 +200,23 @@ class Run:
         if not any(sample for _, sample in self.lists):
             del names["sample"]
         return pd.DataFrame(names)
+
+
+def run_lines(run: Run) -> Iterator[str]:
+    """The lines of a run file in TREC's format; the second column is the sample.
+
+    >>> list(run_lines(Run.from_dict({"q": {"a": 1.5, "b": 2.0}}, "mine")))
+    ['q Q0 b 1 2.0 mine\\n', 'q Q0 a 2 1.5 mine\\n']
+    """
+    rows = zip(run.docs.texts(), run.scores.tolist(), strict=True)
+    for (topic, sample), length in zip(run.lists, np.diff(run.offsets).tolist(), strict=True):
+        for rank, (doc, value) in enumerate(islice(rows, length), 1):
+            line = f"{topic} {sample or 'Q0'} {doc} {rank} {int(value) if sample else value!r} {run.tag}\n"
+            if len(line.split()) != 6:
+                raise UsageError(
+                    f"{escape(line[:-1], 200)!r} has blanks in its ids or tag; a run file cannot"
+                )
+            yield line
 
 
 read_run = Run.from_file

@@ -7,11 +7,13 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from math import prod
+from operator import itemgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from fairevals.collection.memberships import Membership, SparseMembership, map_rows
 from fairevals.collection.products import product_sums
 from fairevals.collection.qrels import Qrels
 from fairevals.errors import InputError, Place, escape, names
@@ -120,11 +122,13 @@ def mean_of_relevant(qrels: Qrels, applies: Bools, parts: Sequence[Attribute]) -
     """
     relevant = np.flatnonzero((qrels.grades > 0) & applies[qrels.topic_of])
     relevant = relevant[np.argsort(qrels.topic_of[relevant], kind="stable")]
-    size, widths = len(qrels.topics), [len(part.spec.groups) for part in parts]
+    size = len(qrels.topics)
     starts = np.searchsorted(qrels.topic_of[relevant], np.arange(size + 1))
-    mean = np.full((size, prod(widths)), np.nan)
+    mean = np.full((size, prod(len(part.spec.groups) for part in parts)), np.nan)
     # Some topics at a time: the memberships of all relevant documents in thousands of groups need not fit.
-    _, cuts = np.unique(starts[:-1] // (1 + MEAN_CELLS // max(widths)), return_index=True)
+    _, cuts = np.unique(
+        starts[:-1] // (1 + MEAN_CELLS // max(part.width for part in parts)), return_index=True
+    )
     for first, last in pairwise((*cuts.tolist(), size)):
         here = relevant[starts[first] : starts[last]]
         rows = [part.memberships(qrels.topic_of[here], qrels.docs.take(here)) for part in parts]
@@ -132,10 +136,17 @@ def mean_of_relevant(qrels: Qrels, applies: Bools, parts: Sequence[Attribute]) -
         for topic in range(first, last):
             mine = slice(starts[topic] - starts[first], starts[topic + 1] - starts[first])
             if counted[mine].any():
-                sums = (
-                    rows[0][mine].sum(axis=0)
-                    if len(parts) == 1
-                    else product_sums(counted[mine].astype(np.float64), [each[mine] for each in rows])
-                )
-                mean[topic] = sums / np.count_nonzero(counted[mine])
+                of_topic = [map_rows(each, itemgetter(mine)) for each in rows]
+                mean[topic] = _sums(of_topic, counted[mine]) / np.count_nonzero(counted[mine])
     return mean
+
+
+def _sums(factors: Sequence[Membership], counted: Bools) -> Floats:
+    """The sums (groups,) of the memberships (document, group) of the documents that count."""
+    if len(factors) > 1:
+        return product_sums(counted.astype(np.float64), factors)
+    (membership,) = factors
+    if isinstance(membership, SparseMembership):
+        return membership.sums(np.ones(counted.size))
+    sums: Floats = membership.sum(axis=0)
+    return sums

@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any
 
 from fairevals.collection.inputs import is_frame, rename_columns
-from fairevals.errors import InputError, Place, UsageError, escape, names, unknown
+from fairevals.errors import FairevalsError, InputError, Place, UsageError, escape, names, unknown
 from fairevals.io.streams import Source
 from fairevals.io.tables import check_columns, table, text_keys
-from fairevals.io.task import Task
+from fairevals.io.task import Task, place_in
 from fairevals.io.topics import read_topics
 
 RESERVED = ("run", "measure", "gap", "worst")
@@ -24,24 +24,25 @@ def topic_groups(task: Task, groups: Any, topics: Sequence[str]) -> dict[str, li
 
     `groups` is the name of `[topic_groups.NAME]` in the task; a dict {group: globs}; a dict {topic: group} or a Series
     of groups by topic; or a DataFrame or the path of a table with columns topic and group. A group without any of the
-    topics is a `UsageError`, and so are no groups at all.
+    topics is an error, and so are no groups at all.
 
     >>> topic_groups(Task(), {"R": ["R*"], "M": "M1"}, ["R1", "M1", "R2"])
     {'R': [0, 2], 'M': [1]}
     >>> topic_groups(Task(), {"R1": "long", "R2": "short", "M1": "long"}, ["R1", "M1", "R2"])
     {'long': [0, 1], 'short': [2]}
     """
-    name = "topic groups"
+    name, place = "topic groups", None
     if isinstance(groups, str) and groups in task.topic_groups:
-        name, groups = f"topic groups {groups}", task.topic_groups[groups]
+        place = place_in(task, "topic_groups", groups)
+        name, groups = f"topic groups {escape(groups)}", task.topic_groups[groups]
         if isinstance(groups.get("column"), str):
-            groups = _column(task, str(groups["column"]), name)
+            groups = _column(task, str(groups["column"]), name, place)
     elif isinstance(groups, str) and not Path(groups).is_file():
         raise unknown("topic groups", groups, task.topic_groups)
     if isinstance(groups, Mapping) and isinstance(groups.get("file"), Path):
         groups = groups["file"]
     if isinstance(groups, (str, os.PathLike)):
-        groups = _read(groups)
+        place, groups = Place(os.fspath(groups)), _read(groups)
     elif is_frame(groups):
         groups = rename_columns(groups, ("topic",))
         check_columns(groups, name, ("topic", "group"), "columns topic and group")
@@ -69,13 +70,19 @@ def topic_groups(task: Task, groups: Any, topics: Sequence[str]) -> dict[str, li
         found = {group: _matching(globs, topics, name) for group, globs in groups.items()}
     for group in found:
         if group in RESERVED:
-            raise UsageError(f"{name}: a group cannot be called {group!r}")
+            raise _error(place, name, f"a group that is called {group!r}", "another name")
         if not found[group]:
             first = repr(escape(topics[0])) if topics else "(none)"
-            raise UsageError(
-                f"{name}: no judged topic is in the group {escape(group)!r}; topics are such as {first}"
-            )
+            wrong = f"no judged topic is in the group {escape(group)!r}"
+            raise _error(place, name, wrong, f"some of the topics, which are such as {first}")
     return found
+
+
+def _error(place: Place | None, name: str, found: str, expected: str) -> FairevalsError:
+    """An error with the place of the groups, if they are in a file."""
+    if place is None:
+        return UsageError(f"{name}: {found}; expected {expected}")
+    return InputError(place, f"{name}: {found}", expected)
 
 
 def _matching(globs: Any, topics: Sequence[str], name: str) -> list[int]:
@@ -86,10 +93,10 @@ def _matching(globs: Any, topics: Sequence[str], name: str) -> list[int]:
     return [at for at, topic in enumerate(topics) if any(fnmatchcase(topic, pattern) for pattern in patterns)]
 
 
-def _column(task: Task, column: str, name: str) -> dict[str, str]:
+def _column(task: Task, column: str, name: str, place: Place | None) -> dict[str, str]:
     """The group of each topic in a column of the task's list of topics; a topic with an empty cell is in none."""
     if task.topics is None:
-        raise UsageError(f"{name}: column = {escape(column)!r} needs a list of topics; expected topics = …")
+        raise _error(place, name, f"column = {escape(column)!r} needs a list of topics", "topics = …")
     listed = read_topics(task.topics)
     if column not in listed.columns:
         expected = f"one of {names(listed.columns)}" if listed.columns else "a table with a header"

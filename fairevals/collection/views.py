@@ -6,18 +6,19 @@ once (`ExposedTopics`).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from itertools import pairwise
 from math import prod
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from fairevals.collection.products import product_membership
-from fairevals.errors import UsageError, unknown
+from fairevals.collection.memberships import Membership, SparseMembership, check_cells, map_rows
+from fairevals.collection.products import product_membership, product_sums
+from fairevals.errors import unknown
 from fairevals.ids import Ids
-from fairevals.io.streams import Limits
 from fairevals.typing import Array, Bools, Floats, Ints
 
 if TYPE_CHECKING:
@@ -25,101 +26,57 @@ if TYPE_CHECKING:
     from fairevals.collection.intersections import Intersection
 
 
+MEMBERSHIP_CELLS = 1 << 22
+"""About how many memberships of documents in groups `ExposedTopics` forms at once."""
+
+
 @dataclass(frozen=True)
 class AttributeView:
-    """One attribute of the documents in view.
+    """One attribute, or an intersection of several, of the documents in view.
 
-    `membership` is (…, document or rank, group): a row sums to 1, or is all 0 for padding and for a
-    document without membership under `unmapped = "skip"`. `target` is (…, group)
+    `factors` are the memberships (…, document or rank, group) in the attribute, or in each attribute of the
+    intersection: a document's membership in a group of it is their product. A row sums to 1, or is all 0 for padding
+    and for a document without membership under `unmapped = "skip"`. Measures that need only sums over documents take
+    them from the factors (`group_sums`), because an array of documents × groups may be large. `target` is (…, group)
     and `applies` (…), both with the leading axes of the view, or 1 where it has samples.
     """
 
     groups: tuple[str, ...]
     ordinal: bool
-    membership: Floats
+    factors: tuple[Membership, ...]
     target: Floats
     applies: Bools
     divergence: str = "JSD"
     weight: float = 1.0
 
-    @property
-    def factors(self) -> tuple[Floats, ...]:
-        """The memberships whose product `membership` is: here, itself."""
-        return (self.membership,)
-
-    def with_rows(self, rows: Callable[[Floats], Floats], **more: Floats | Bools) -> Self:
-        """The same for other documents: `rows` selects their memberships from an array (…, document, group)."""
-        return replace(self, membership=rows(self.membership), **more)  # type: ignore[arg-type]
-
-    @property
-    def known(self) -> Bools:
-        """(…, document): whether the document has a membership."""
-        return _known(self.factors)
-
-    @property
-    def main_group(self) -> Ints:
-        """(…, document): the number of the group with the largest membership, or of groups if there is none."""
-        return _main_group(self.factors)
-
-
-@dataclass(frozen=True)
-class IntersectionView:
-    """The intersection of several attributes of the documents in view; to a measure, one more attribute.
-
-    A document's membership in a group of the intersection is the product of its memberships in the attributes,
-    `factors`. With thousands of groups the product is large: measures that need only sums over documents take them
-    from the factors (`group_sums`).
-    """
-
-    groups: tuple[str, ...]
-    factors: tuple[Floats, ...]
-    """(…, document or rank, group) in each attribute."""
-    target: Floats
-    applies: Bools
-    ordinal: bool = False
-    divergence: str = "JSD"
-    weight: float = 0.0
-
     @cached_property
     def membership(self) -> Floats:
-        """(…, document or rank, group): the product, formed when it is asked for, if it is not too large."""
-        documents = prod(self.factors[0].shape[:-1])
-        if documents * len(self.groups) > Limits.current().cells:
-            raise UsageError(
-                f"a measure needs the memberships of {documents} documents in each of {len(self.groups)} groups of an "
-                "intersection; raise FAIREVALS_MAX_CELLS to allow it"
-            )
+        """(…, document or rank, group), formed when it is asked for, if it is not too large."""
+        if len(self.factors) > 1:
+            check_cells(prod(self.factors[0].shape[:-1]), len(self.groups))
         return product_membership(self.factors)
 
-    def with_rows(self, rows: Callable[[Floats], Floats], **more: Floats | Bools) -> Self:
-        """As that of an attribute; `rows` may also set memberships to 0."""
-        return replace(self, factors=tuple(map(rows, self.factors)), **more)  # type: ignore[arg-type]
+    def with_rows(self, rows: Callable[[Any], Any], **more: Floats | Bools) -> Self:
+        """The same for other documents: `rows` selects their memberships from an array (…, document, group).
+
+        It may also set memberships to 0.
+        """
+        factors = tuple(map_rows(factor, rows) for factor in self.factors)
+        return replace(self, factors=factors, **more)  # type: ignore[arg-type]
 
     @property
     def known(self) -> Bools:
         """(…, document): whether the document has a membership."""
-        return _known(self.factors)
+        known: Bools = np.logical_and.reduce([factor.any(axis=-1) for factor in self.factors])
+        return known
 
     @property
     def main_group(self) -> Ints:
         """(…, document): the number of the group with the largest membership, or of groups if there is none."""
-        return _main_group(self.factors)
-
-
-GroupView = AttributeView | IntersectionView
-"""What a measure sees as an attribute."""
-
-
-def _known(factors: tuple[Floats, ...]) -> Bools:
-    known: Bools = np.logical_and.reduce([factor.any(axis=-1) for factor in factors])
-    return known
-
-
-def _main_group(factors: tuple[Floats, ...]) -> Ints:
-    counts = tuple(factor.shape[-1] for factor in factors)
-    largest = np.ravel_multi_index([factor.argmax(axis=-1) for factor in factors], counts)
-    group: Ints = np.where(_known(factors), largest, prod(counts))
-    return group
+        counts = tuple(factor.shape[-1] for factor in self.factors)
+        largest = np.ravel_multi_index([factor.argmax(axis=-1) for factor in self.factors], counts)
+        group: Ints = np.where(self.known, largest, prod(counts))
+        return group
 
 
 @dataclass(frozen=True)
@@ -133,10 +90,10 @@ class View:
     ideal: Floats
     """(…, rank): the positive grades of all judged documents, descending, padded with 0."""
     max_grade: float
-    attributes: Mapping[str, GroupView] = field(default_factory=dict)
+    attributes: Mapping[str, AttributeView] = field(default_factory=dict)
     utility_weight: float = 1.0
 
-    def attribute(self, name: str) -> GroupView:
+    def attribute(self, name: str) -> AttributeView:
         """The attribute, or intersection, of that name."""
         if name not in self.attributes:
             raise unknown("attribute", name, self.attributes)
@@ -155,7 +112,7 @@ class Ranked(View):
     """(topics, documents): the run's scores, for measures of other libraries."""
     candidates: Bools = field(default_factory=lambda: np.zeros((0, 0), bool))
     """(topics, documents): whether a document is a candidate, ranked or not."""
-    pool: Mapping[str, GroupView] = field(default_factory=dict)
+    pool: Mapping[str, AttributeView] = field(default_factory=dict)
     """The attributes of all documents, ranked or not."""
 
     @property
@@ -214,7 +171,7 @@ class ExposedTopics:
     ranked: Bools
     """(topics,): whether the run ranks any document."""
     attributes: Mapping[str, Attribute | Intersection]
-    memberships: Callable[[str, Ints, Ids], Sequence[Floats]]
+    memberships: Callable[[str, Ints, Ids], Sequence[Membership]]
     """The memberships of documents in an attribute, or in each of an intersection's: `Collection.memberships`."""
     topic_groups: Mapping[str, Ints]
     """For each name (topics,): the number of the topic's group, −1 without one."""
@@ -266,9 +223,38 @@ class ExposedTopics:
         """(topics,): whether an attribute applies."""
         return self.attributes[name].applies[self.numbers]
 
-    def membership(self, name: str) -> Floats:
-        """(rows, groups): the memberships in an attribute. They are looked up each time, because they may be large."""
-        return product_membership(self.memberships(name, self.numbers[self.topic], self.docs))
+    def group_sums(self, name: str, values: Floats) -> Floats:
+        """The sums (topics, groups) of values (rows,), weighted by the memberships in an attribute."""
+        factors = self.memberships(name, self.numbers[self.topic], self.docs)
+        if len(factors) > 1:
+            bounds = pairwise(np.searchsorted(self.topic, np.arange(self.numbers.size + 1)).tolist())
+            sums = np.zeros((self.numbers.size, len(self.attributes[name].spec.groups)))
+            for topic, ends in enumerate(bounds):
+                sums[topic] = _product_sums(values, factors, slice(*ends))
+            return sums
+        if isinstance(factors[0], SparseMembership):
+            return factors[0].sums_by(self.topic, self.numbers.size, values)
+        return self.sum_by_topic(values[:, None] * factors[0])
+
+    def document_memberships(self, name: str) -> Iterator[tuple[Ints, Floats]]:
+        """Some documents at a time, and their memberships (documents, groups) in an attribute.
+
+        Memberships may differ by topic: these are the means over the topics that a document has a row for.
+        """
+        order = np.argsort(self.document, kind="stable")
+        sorted_documents = self.document[order]
+        step = 1 + MEMBERSHIP_CELLS // len(self.attributes[name].spec.groups)
+        first_rows = np.unique(np.searchsorted(sorted_documents, sorted_documents[::step]))
+        for first, last in pairwise([*first_rows.tolist(), order.size]):
+            rows = order[first:last]
+            documents, place = np.unique(sorted_documents[first:last], return_inverse=True)
+            each = _sparse(np.ones(rows.size), place, np.arange(rows.size), (documents.size, rows.size))
+            factors = self.memberships(name, self.numbers[self.topic[rows]], self.docs.take(rows))
+            yield documents, each @ product_membership(factors) / each.sum(axis=1)[:, None]
+
+
+def _product_sums(values: Floats, factors: Sequence[Membership], rows: slice) -> Floats:
+    return product_sums(values[rows], [map_rows(factor, lambda each: each[rows]) for factor in factors])
 
 
 def _sparse(values: Array, rows: Ints, columns: Ints, shape: tuple[int, int]) -> Any:

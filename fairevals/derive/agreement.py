@@ -1,8 +1,9 @@
 """How far annotators agree beyond chance, and a summary of the annotations."""
 
 from collections import Counter
-from collections.abc import Mapping, Sequence, Set
-from typing import NamedTuple
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple, Self
 
 import numpy as np
 
@@ -86,43 +87,80 @@ class AnnotationSummary(NamedTuple):
     """The units are the pages. Yes: some entity was named there."""
 
 
-def summarise(pages: Sequence[AnnotatedPage]) -> AnnotationSummary:
+Unit = tuple[frozenset[str], frozenset[str]]
+"""Who saw a unit, and who of them said yes."""
+
+
+@dataclass
+class AnnotationTally:
+    """What the summary of some topics is computed from. Those of different topics can be added."""
+
+    named_by: Counter[int] = field(default_factory=Counter)
+    entities: Counter[Unit] = field(default_factory=Counter)
+    relevance: Counter[Unit] = field(default_factory=Counter)
+    agreed: int = 0
+    possible: int = 0
+
+    @classmethod
+    def of(cls, pages: Iterable[AnnotatedPage]) -> Self:
+        """Count the pages of whole topics."""
+        tally = cls()
+        topics: dict[str, list[AnnotatedPage]] = {}
+        for page in pages:
+            topics.setdefault(page.topic, []).append(page)
+        for of_topic in topics.values():
+            pool = len(set().union(*(page.entities for page in of_topic)))
+            for page in of_topic:
+                tally._add_page(page, pool)
+        return tally
+
+    def _add_page(self, page: AnnotatedPage, pool: int) -> None:
+        """Add a page of a topic in which so many entities were named."""
+        seen, yes = frozenset(page.annotators), frozenset[str]()
+        for lines in page.entities.values():
+            named = frozenset(one.annotator for one in lines)
+            yes |= named
+            self.named_by[len(named)] += 1
+            self.agreed += len(named) * (len(named) - 1)
+            self.possible += len(named) * (len(seen) - 1)
+            self.entities[seen, named] += 1
+        self.entities[seen, frozenset()] += pool - len(page.entities)
+        self.relevance[seen, yes] += 1
+
+    def add(self, other: Self) -> None:
+        """Add the counts of other topics."""
+        self.named_by.update(other.named_by)
+        self.entities.update(other.entities)
+        self.relevance.update(other.relevance)
+        self.agreed += other.agreed
+        self.possible += other.possible
+
+    def summary(self) -> AnnotationSummary:
+        """Compare the annotators."""
+        annotators = tuple(sorted(frozenset[str]().union(*(seen for seen, _ in self.relevance))))
+        positive = self.agreed / self.possible if self.possible else float("nan")
+        counts = dict(sorted(self.named_by.items()))
+        of = (_agreement(units, annotators) for units in (self.entities, self.relevance))
+        return AnnotationSummary(annotators, counts, positive, *of)
+
+
+def summarise(pages: Iterable[AnnotatedPage]) -> AnnotationSummary:
     """Count the annotations and compare the annotators."""
-    annotators = tuple(sorted(set().union(*(page.annotators for page in pages))))
-    pool: dict[str, set[str]] = {}
-    for page in pages:
-        pool.setdefault(page.topic, set()).update(page.entities)
-
-    def votes(page: AnnotatedPage, yes: Set[str]) -> tuple[int, ...]:
-        """The vote of each annotator: 1 yes, 0 no, −1 has not seen the page."""
-        return tuple(int(who in yes) if who in page.annotators else -1 for who in annotators)
-
-    entities: Counter[tuple[int, ...]] = Counter()
-    relevance: Counter[tuple[int, ...]] = Counter()
-    named_by: Counter[int] = Counter()
-    agreed = possible = 0
-    for page in pages:
-        voters = [{one.annotator for one in lines} for lines in page.entities.values()]
-        for yes in voters:
-            named_by[len(yes)] += 1
-            agreed += len(yes) * (len(yes) - 1)
-            possible += len(yes) * (len(page.annotators) - 1)
-            entities[votes(page, yes)] += 1
-        entities[votes(page, set())] += len(pool[page.topic]) - len(voters)
-        relevance[votes(page, set().union(*voters))] += 1
-    positive = agreed / possible if possible else float("nan")
-    counts = dict(sorted(named_by.items()))
-    return AnnotationSummary(annotators, counts, positive, _agreement(entities), _agreement(relevance))
+    return AnnotationTally.of(pages).summary()
 
 
-def _agreement(units: Counter[tuple[int, ...]]) -> AnnotatorAgreement:
-    """Agreement over units, given how often each combination of votes (0, 1, −1 for missing) occurs."""
-    votes, times = np.array(list(units)), np.array(list(units.values()))
-    counts = np.stack([(votes == value).sum(axis=1) for value in (0, 1)], axis=1)
+def _agreement(units: Counter[Unit], annotators: Sequence[str]) -> AnnotatorAgreement:
+    """Agreement over units, given how often each combination of votes occurs."""
+    counts = np.array([(len(seen) - len(yes), len(yes)) for seen, yes in units])
+    times = np.array(list(units.values()))
     kappa = None
-    if votes.shape[1] == 2:
-        both = [(votes == pair).all(axis=1) for pair in ((0, 0), (0, 1), (1, 0), (1, 1))]
-        kappa = cohen_kappa(np.array([times[rows].sum() for rows in both]).reshape(2, 2))
+    if len(annotators) == 2:
+        one, other = annotators
+        table = np.zeros((2, 2))
+        for (seen, yes), number in units.items():
+            if len(seen) == 2:
+                table[int(one in yes), int(other in yes)] += number
+        kappa = cohen_kappa(table)
     shared = int(times[counts.sum(axis=1) >= 2].sum())
     return AnnotatorAgreement(shared, krippendorff_alpha(counts, times), kappa)
 

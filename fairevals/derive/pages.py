@@ -177,6 +177,14 @@ def derive(task: Task, annotations: Annotations) -> Derived:
     if task.max_grade is not None and highest > task.max_grade:
         problem = f"an entity named by {highest} annotators, above the task's max_grade of {task.max_grade:g}"
         warnings.warn(InputWarning(f"{Place(annotations.name)}: {problem}"), stacklevel=2)
+    people: dict[str, str] = {}
+    for who in sorted(set().union(*(page.annotators for page in pages))):
+        other = people.setdefault(entity_key(who), who)
+        if other != who:
+            problem = (
+                f"annotators {escape(other)!r} and {escape(who)!r} differ in spelling only; they count as two"
+            )
+            warnings.warn(InputWarning(f"{Place(annotations.name)}: {problem}"), stacklevel=2)
     memberships = {}
     for name, spec in task.attributes.items():
         concerned = tuple(page for page in pages if spec.applies_to(page.topic))

@@ -12,7 +12,7 @@ from fairevals.collection.run import Run
 from fairevals.evaluation.plan import Plan, parts_of
 from fairevals.io.task import Task
 from fairevals.measures import CompositeMeasure, ExposureMeasure, LinearMeasure, Measure, RankingMeasure
-from fairevals.measures.base import divide, rank_sum, stretches
+from fairevals.measures.numeric import divide, rank_sum, stretches
 from fairevals.policy.plackett_luce import AGREEMENT, Estimate, agreeing_se
 from fairevals.policy.policies import Exposure, OneRanking, Policy, jackknife
 from fairevals.typing import Bools, Floats, Ints

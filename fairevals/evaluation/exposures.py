@@ -16,9 +16,9 @@ from fairevals.errors import InputWarning, UsageError, check_known, escape
 from fairevals.evaluation.plan import OpenRun, Plan, open_run, policy_remarks
 from fairevals.evaluation.scores import ALL
 from fairevals.io.specs import PolicySpec
-from fairevals.measures.base import MERITS, merit
 from fairevals.measures.expected_exposure import target_exposure
 from fairevals.measures.group_sums import group_means, group_sums
+from fairevals.measures.merits import MERITS, merit
 from fairevals.measures.shares import shares_of_sum
 from fairevals.policy.plackett_luce import AGREEMENT, Estimate
 from fairevals.policy.policies import Exposure, PlackettLuceRun, Policy, generator, jackknife
@@ -88,9 +88,9 @@ def _open(
         raise UsageError(f"the attention {query.model} has no exact exposure; use the method 'mc'")
     opened = open_run(source, collection, Plan.reading(query.policy, attributes))
     tag = opened.run.tag
-    spelled = (f"{escape(tag)}: {remark}" for remark in variant_remarks(opened.run, collection.qrels))
-    for remark in (*policy_remarks(tag, query.policy, [opened.diagnosed()]), *spelled):
-        warnings.warn(InputWarning(remark), stacklevel=2)
+    spelled = variant_remarks(opened.run, collection.qrels)
+    for remark in (*policy_remarks(query.policy, [opened.diagnosed()]), *spelled):
+        warnings.warn(InputWarning(f"{escape(tag)}: {remark}"), stacklevel=2)
     return opened
 
 

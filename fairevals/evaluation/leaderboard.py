@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 import numpy as np
 
 from fairevals.evaluation.scores import ALL, Scores
-from fairevals.io.out import Cell, Table, ValueCell, number
+from fairevals.io.cells import Cell, Table, ValueCell, number
 from fairevals.typing import Floats
 
 LONG_COLUMNS = ("run", "topic", "measure", "value", "se")
@@ -74,20 +74,33 @@ def with_se(value: float, se: float | None, places: int) -> str | float:
     return value if se is None or math.isnan(se) else f"{number(value, places)} ±{number(se, places)}"
 
 
-def best_of(costs: Sequence[float], places: int, eligible: Sequence[bool] | None = None) -> list[bool]:
+def best_of(
+    costs: Sequence[float],
+    places: int,
+    eligible: Sequence[bool] | None = None,
+    errors: Sequence[float] | None = None,
+) -> list[bool]:
     """Which of several runs are the best: all whose cost (see `Scores.cost`) is printed as the lowest is.
 
-    Only `eligible` runs can be the best. None is if there is only one run, or no cost that is defined.
+    Only `eligible` runs can be the best. None is if there is only one run, or no cost that is defined. With standard
+    errors from sampling rankings, NaN for an exact value, so are the runs that only those errors keep apart from the
+    lowest: by at most 1.96·√(e² + e_lowest²).
 
     >>> best_of([0.5, 0.49999, float("nan"), 0.7], 4)
     [True, True, False, False]
     >>> best_of([0.1, 0.5, 0.7], 4, eligible=[False, True, True])
     [False, True, False]
+    >>> best_of([0.50, 0.51, 0.58], 4, errors=[0.01, 0.01, 0.01])
+    [True, True, False]
     """
     rounded = [round(cost, places) for cost in costs]
     rounded = [c if ok else math.nan for c, ok in zip(rounded, eligible or [True] * len(costs), strict=True)]
     best = min((cost for cost in rounded if not math.isnan(cost)), default=math.inf)
-    return [len(rounded) > 1 and cost == best < math.inf for cost in rounded]
+    if len(rounded) < 2 or best == math.inf:
+        return [False] * len(rounded)
+    noise = [0.0 if math.isnan(error) else error for error in errors or [0.0] * len(costs)]
+    least = noise[rounded.index(best)]
+    return [cost - best <= 1.96 * math.hypot(e, least) for cost, e in zip(rounded, noise, strict=True)]
 
 
 def ranking_of_runs(scores: Scores, measure: int = 0) -> list[int]:
@@ -134,7 +147,8 @@ def _value(
 def _marks(scores: Scores, m: int, order: Sequence[int], places: int) -> list[bool]:
     """Which of the runs, in this order, are the best by a measure."""
     complete = (~scores.incomplete[list(order), m]).tolist()
-    return best_of([scores.cost(r, m) for r in order], places, complete)
+    errors = [scores.mean(r, m).se for r in order]
+    return best_of([scores.cost(r, m) for r in order], places, complete, errors)
 
 
 def leaderboard(
@@ -170,7 +184,8 @@ def leaderboard(
         beside = [letters[m][r] if letters else "" for m in measures]
         values = [_value(scores, r, m, places, intervals, beside[m]) for m in measures]
         rows.append((scores.runs[r], *(texts[r] for texts in facts.values()), *values))
-    return Table(("run", *facts, *_heads(scores)), tuple(rows), frozenset(marked), tuple(footer))
+    heads = ("run", *facts, *_heads(scores))
+    return Table(heads, tuple(rows), frozenset(marked), tuple(footer), turns=True)
 
 
 def group_table(
@@ -198,7 +213,8 @@ def group_table(
             gap, worst = gap_and_worst(parts, r, m)
             rows.append(("" if place else head(scores, m), scores.runs[r], *values, gap, worst))
     footer = ("topics", "", *(len(part.topics) for part in parts.values()), None, None)
-    return Table(("measure", "run", *parts, "gap", "worst"), tuple(rows), frozenset(marked), (footer,))
+    heads = ("measure", "run", *parts, "gap", "worst")
+    return Table(heads, tuple(rows), frozenset(marked), (footer,), keys=2)
 
 
 def topic_table(scores: Scores, places: int = 4, intervals: Floats | None = None) -> Table:
@@ -216,4 +232,4 @@ def topic_table(scores: Scores, places: int = 4, intervals: Floats | None = None
             rows.append((run, topic, *cells))
         means = [_value(scores, r, m, places, intervals) for m in measures]
         rows.append((run, ALL, *means))
-    return Table(("run", "topic", *_heads(scores)), tuple(rows))
+    return Table(("run", "topic", *_heads(scores)), tuple(rows), keys=2)

@@ -1,7 +1,7 @@
 """Which measures are computed, under which policy, and how a run is opened for them."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Self
 
 import numpy as np
@@ -42,6 +42,14 @@ class Plan:
     requirements: Requirements
     labels: Mapping[str, str] = field(default_factory=dict)
     """What is displayed for a measure, by its name: the task's labels."""
+    top: int = 0
+    """So many first ranks of every topic are kept, to be shown."""
+
+    def keeping(self, top: int) -> Self:
+        """The same plan, which also reads and keeps the first `top` ranks of every topic."""
+        depth = self.requirements.depth
+        deep_enough = None if depth is None else max(depth, top)
+        return replace(self, top=top, requirements=replace(self.requirements, depth=deep_enough))
 
     @classmethod
     def of(cls, collection: Collection, measures: Any = None, policy: PolicySpec | None = None) -> Self:
@@ -157,7 +165,7 @@ class OpenRun:
         return lengths, self.run.scores[: lengths.sum()]
 
 
-def policy_remarks(tag: str, policy: PolicySpec, diagnosed: Sequence[tuple[Ints, Floats]]) -> Iterator[str]:
+def policy_remarks(policy: PolicySpec, diagnosed: Sequence[tuple[Ints, Floats]]) -> Iterator[str]:
     """A remark if a run is read as Plackett-Luce but its policy is nearly uniform; `diagnosed` is that of its parts."""
     lengths, scores = (np.concatenate(parts) for parts in zip(*diagnosed, strict=True))
     lengths = lengths[:DIAGNOSED_TOPICS]
@@ -167,7 +175,7 @@ def policy_remarks(tag: str, policy: PolicySpec, diagnosed: Sequence[tuple[Ints,
         padded[np.arange(padded.shape[1]) < lengths[:, None]] = scores[: lengths.sum()]
         diagnosis = diagnose_policy(padded, policy.temperature)
         if diagnosis.nearly_uniform:
-            yield diagnosis.remark(tag)
+            yield diagnosis.remark()
 
 
 def load(source: Any, collection: Collection, plan: Plan) -> Run:

@@ -15,6 +15,7 @@ import numpy as np
 
 from fairevals.collection import ExposedTopics
 from fairevals.errors import pluralize
+from fairevals.evaluation.tops import TopRanks
 from fairevals.measures import ExposureMeasure, Measure
 from fairevals.policy.policies import jackknife
 from fairevals.typing import Bools, Floats, Ints
@@ -54,6 +55,8 @@ class Scores:
     se: Floats
     notes: tuple[str, ...] = ()
     """Remarks on the runs: skipped topics, missing topics, incomplete runs and so on."""
+    missing_topics: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """By the names of the runs that leave out judged topics: those topics."""
     statuses: tuple[str, ...] = ()
     """The status of each run (see `io.specs.STATUSES`); empty where no runs table gives any: all are official."""
     teams: tuple[str, ...] = ()
@@ -66,6 +69,8 @@ class Scores:
     """(runs, measures, topics): whether a run without a value there is incomplete; None: where any run has a value."""
     across: tuple[Mapping[str, ExposedTopics], ...] = ()
     """For each run, by the name of each measure across topics: what it is computed from."""
+    tops: tuple[TopRanks, ...] = ()
+    """For each run its first ranks on all topics, if they were asked for."""
 
     def status(self, run: int) -> str:
         """official, unofficial, baseline or reference."""
@@ -75,16 +80,32 @@ class Scores:
         """What tables and figures display for a measure: its label, or else its name."""
         return self.labels.get(str(measure), str(measure))
 
+    def only(self, measures: Sequence[int]) -> Scores:
+        """The scores of some of the measures."""
+        at = list(measures)
+        return replace(
+            self,
+            measures=tuple(self.measures[m] for m in at),
+            values=self.values[:, at],
+            se=self.se[:, at],
+            comparable=None if self.comparable is None else self.comparable[:, at],
+        )
+
     def on_topics(self, positions: Sequence[int]) -> Scores:
         """The scores on some of the topics."""
         at = list(positions)
+        topics = tuple(self.topics[t] for t in at)
+        kept = set(topics)
+        missing = {run: tuple(t for t in some if t in kept) for run, some in self.missing_topics.items()}
         return replace(
             self,
-            topics=tuple(self.topics[t] for t in at),
+            topics=topics,
+            missing_topics={run: some for run, some in missing.items() if some},
             values=self.values[:, :, at],
             se=self.se[:, :, at],
             comparable=None if self.comparable is None else self.comparable[:, :, at],
             across=tuple({name: e.on(np.array(at, int)) for name, e in run.items()} for run in self.across),
+            tops=(),
         )
 
     @cached_property
@@ -117,6 +138,11 @@ class Scores:
             without = [definition.of_topics(replace(exposed, exposure=e), once) for e in exposed.left_out]
             se = np.asarray(jackknife(value, np.stack(without)).se)
         return Mean(float(value[0]), float(se[0]), count, total - count)
+
+    @cached_property
+    def resampled(self) -> dict[tuple[int, int, bytes, int], Floats]:
+        """By run, measure, topics and seed: values of a measure across topics that intervals and tests share."""
+        return {}
 
     @cached_property
     def defined(self) -> Bools:

@@ -1,5 +1,6 @@
 """Worker processes: they call functions for this process, and end when it ends, however that happens."""
 
+import gc
 import os
 import signal
 import threading
@@ -27,6 +28,20 @@ class _Call:
     deaths: int = 0
     """How many workers have died of it."""
     reply: tuple[Any, BaseException | None] | None = None
+
+    def result(self) -> Any:
+        """What the call returned; raises what it raised."""
+        result, error = self.reply or (None, None)
+        if error is not None:
+            raise error
+        return result
+
+
+@dataclass(frozen=True)
+class _Report:
+    """What a call sends before its result."""
+
+    value: Any
 
 
 class Workers:
@@ -64,20 +79,39 @@ class Workers:
         """
         calls, taken, unsent = iter(calls), deque[_Call](), deque[_Call]()
         while True:
-            new = [_Call(*call) for call in islice(calls, AHEAD * max(self.jobs, 2) - len(taken))]
-            taken += new
-            unsent += new
             while unsent and len(self._busy) < self.jobs:
                 self._send(unsent.popleft(), function)
+            for call in islice(calls, AHEAD * max(self.jobs, 2) - len(taken)):
+                taken.append(_Call(*call))
+                unsent.append(taken[-1])
+                if len(self._busy) < self.jobs:  # at once: it may take time to make the next call
+                    self._send(unsent.popleft(), function)
             if not taken:
                 return
             if taken[0].reply is None:
                 unsent.extendleft(call for call in self._received() if call.reply is None)
                 continue
-            result, error = taken.popleft().reply or (None, None)
-            if error is not None:
-                raise error
-            yield result
+            yield taken.popleft().result()
+
+    def as_finished(
+        self,
+        function: Callable[..., Any],
+        calls: Iterable[tuple[str, tuple[Any, ...]]],
+        on_report: Callable[[Any], object] = lambda report: None,
+    ) -> Iterator[Any]:
+        """The results of the calls as they come, whatever their order; else like `results`.
+
+        `on_report` is called with what the calls give to `send_report`.
+        """
+        unsent = deque(_Call(*call) for call in calls)
+        while unsent or self._busy:
+            while unsent and len(self._busy) < self.jobs:
+                self._send(unsent.popleft(), function)
+            for call in self._received(on_report):
+                if call.reply is None:
+                    unsent.appendleft(call)
+                else:
+                    yield call.result()
 
     def _send(self, call: _Call, function: Callable[..., Any]) -> None:
         data = ForkingPickler.dumps((function, call.arguments))
@@ -87,14 +121,15 @@ class Workers:
         with suppress(OSError):  # it has died, as the end of its replies will tell
             connection.send_bytes(data)
 
-    def _received(self) -> Iterator[_Call]:
-        """Wait until a worker has replied or died, and give the calls of all that have."""
+    def _received(self, on_report: Callable[[Any], object] = lambda report: None) -> Iterator[_Call]:
+        """Wait until a worker has sent something or died, and give the calls of all that have replied or died."""
         ready: list[Any] = wait(list(self._busy))
         for connection in ready:
-            call = self._busy.pop(connection)
+            call = self._busy[connection]
             try:
-                call.reply = ForkingPickler.loads(connection.recv_bytes())
+                reply = ForkingPickler.loads(connection.recv_bytes())
             except (EOFError, OSError):
+                del self._busy[connection]
                 code = self._remove(connection)
                 call.deaths += 1
                 if call.deaths == 2:
@@ -106,6 +141,12 @@ class Workers:
                             f"{escape(call.name, 300)}: {reason}, perhaps for lack of memory; try fewer jobs"
                         ),
                     )
+            else:
+                if isinstance(reply, _Report):
+                    on_report(reply.value)
+                    continue
+                del self._busy[connection]
+                call.reply = reply
             yield call
 
     def _add(self) -> Any:
@@ -114,6 +155,7 @@ class Workers:
             # Closed here at once, so that nobody but the worker has that end, and its death is the end of replies.
             with there:
                 process = self._context.Process(target=_work, args=(there, *self._start), daemon=True)
+                gc.freeze()  # a forked process would copy every page in which it looks for garbage
                 try:
                     process.start()
                 except OSError as error:
@@ -121,6 +163,8 @@ class Workers:
                     raise FairevalsError(
                         f"a worker process cannot be started ({reason}); try fewer jobs"
                     ) from None
+                finally:
+                    gc.unfreeze()
             self._processes[here] = process
         return here
 
@@ -158,9 +202,19 @@ def _work(connection: Any, initializer: Callable[..., object] | None, initargs: 
     threading.Thread(target=_end_with_parent, daemon=True).start()
     if initializer is not None:
         initializer(*initargs)
+    _to_parent.append(connection)
     with suppress(EOFError, OSError):  # the other end is closed
         while True:
             connection.send_bytes(_reply(connection.recv_bytes()))
+
+
+_to_parent: list[Any] = []
+"""In a worker: its connection to the process that started it."""
+
+
+def send_report(value: Any) -> None:
+    """In a call of `Workers.as_finished`: send a value ahead of the result."""
+    _to_parent[-1].send_bytes(ForkingPickler.dumps(_Report(value)))
 
 
 def _reply(call: bytes) -> Any:

@@ -3,6 +3,7 @@
 `validate` prints its findings. The fast reader in `runs` uses it to report a bad file with the line.
 """
 
+from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
@@ -97,8 +98,7 @@ def check_run(source: Source, rules: Rules = READABLE) -> Iterator[Problem]:
         if rules.topics is not None and topic not in rules.topics:
             kind, found, expected = "unknown topic", f"topic {escape(topic)!r}", "a topic of the task"
         elif fair and rules.style and not rules.samples and sample != first_sample.setdefault(topic, sample):
-            found, expected = f"several rankings of topic {escape(topic)!r}", "one, or the policy 'samples'"
-            kind = "samples"
+            kind, (found, expected) = "samples", _several_rankings(topic)
         if kind and (kind, topic) not in reported:
             yield Problem(place, kind, found, expected)
             reported.add((kind, topic))
@@ -131,13 +131,24 @@ def raise_first(source: Source, rules: Rules = READABLE) -> None:
 
 def check_lists(name: str, topics: Sequence[str], counts: Sequence[int], rules: Rules) -> Iterator[Problem]:
     """What is wrong with the topics of a run read from a table, and with the number of documents in each list."""
+    place, lists, seen = Place(name), Counter(topics), set[str]()
     for topic, count in zip(topics, counts, strict=True):
+        first = topic not in seen
+        seen.add(topic)
         if rules.topics is not None and topic not in rules.topics:
-            yield Problem(Place(name), "unknown topic", f"topic {escape(topic)!r}", "a topic of the task")
-        elif rules.max_documents is not None and count > rules.max_documents:
+            if first:
+                yield Problem(place, "unknown topic", f"topic {escape(topic)!r}", "a topic of the task")
+            continue
+        if first and lists[topic] > 1 and not rules.samples:
+            yield Problem(place, "samples", *_several_rankings(topic))
+        if rules.max_documents is not None and count > rules.max_documents:
             found = f"{count} documents in topic {escape(topic)!r}"
-            yield Problem(Place(name), "too many", found, f"at most {rules.max_documents}")
+            yield Problem(place, "too many", found, f"at most {rules.max_documents}")
     yield from _missing(name, set(topics), rules)
+
+
+def _several_rankings(topic: str) -> tuple[str, str]:
+    return f"several rankings of topic {escape(topic)!r}", "one, or the policy 'samples'"
 
 
 def _missing(name: str, present: Collection[str], rules: Rules) -> Iterator[Problem]:

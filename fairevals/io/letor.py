@@ -2,22 +2,30 @@
 
 import os
 import re
+import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 
 import numpy as np
 
-from fairevals.errors import InputError, Place, escape
-from fairevals.ids import Ids, Index, numbered, padded_buffer
+from fairevals.errors import InputError, InputWarning, Place, escape
+from fairevals.ids import Ids, Index, numbered
 from fairevals.io.decimals import number_of, parse_decimals, whole_numbers
-from fairevals.io.lines import SPACE, Column, LineFormat
+from fairevals.io.lines import COLON, HASH, SPACE, Column, LineFormat, Tokens
 from fairevals.io.specs import LARGEST
 from fairevals.io.streams import Source
 from fairevals.typing import Array, Floats, Ints
 
 MOST_FEATURES = 100_000
 """Rows are stored densely: one absurd feature number must not use up the memory."""
+
+_CHUNK = 1 << 19
+"""How many bytes are parsed at a time: their cells take some thirty times as much memory."""
+_BLOCK = 33 << 20
+"""How many bytes of features are allocated at a time. Of more than 32 MiB, every common allocator returns them."""
+_IS_MARK = np.zeros(256, dtype=bool)
+_IS_MARK[[*range(SPACE + 1), COLON, HASH]] = True
 
 _DOC = re.compile(rb"docid\s*=\s*(\S+)")
 _HEAD = (Column("grade", "number", largest=LARGEST), Column("topic", prefix=b"qid:"))
@@ -52,37 +60,46 @@ def read_letor(what: str | os.PathLike[str] | bytes, dtype: type[np.floating] = 
     (['q7'], ['d1', 'q7:2'], [2.0, 0.0], [[0.5, 0.0, 1.0], [0.0, 0.25, 0.0]])
     """
     source = Source.of(what)
+    try:
+        return _read(source, dtype)
+    except InputError as error:
+        if source.ends_in_newline or error.place.line != max(
+            (number for number, _ in source.lines()), default=0
+        ):
+            raise
+        found = f"{error.found} in the last line, which has no line end: is the file cut short?"
+        raise InputError(error.place, found, error.expected) from None
+
+
+def _read(source: Source, dtype: type[np.floating]) -> LetorColumns:
     line_format = LineFormat(
         "LETOR data", _HEAD, "grade qid:ID 1:0.5 2:0.3 … # doc", rest=partial(_wrong_rest, dtype=dtype)
     )
     topics: dict[str, int] = {}
-    parts: list[Array] = []
-    codes, grades, names = [], [], []
-    rows = most = 0
-    for tokens in line_format.read(source):
-        topic, rests = tokens.column(1), [rest.partition(b"#") for rest in tokens.rests()]
+    matrix = _Matrix(dtype)
+    codes, grades, counts, names = [], [], [], []
+    for tokens in line_format.read(source, _CHUNK):
+        topic = tokens.column(1)
         codes.append(numbered(replace(topic, start=topic.start + 4, length=topic.length - 4), topics))
         grades.append(tokens.numbers[0])
         try:
-            names += [_doc_name(comment) for _, _, comment in rests]
-            row, column, value = _features([text.split() for text, _, _ in rests])
-            width = int(column.max(initial=-1)) + 1
-            rows, most = rows + len(tokens), max(most, width)
+            cells, comments = _cells(tokens)
+            names += [_doc_name(comment) for comment in comments]
+            counts.append(np.bincount(cells[0], minlength=len(tokens)))
+            rows, most = len(names), max(matrix.width, int(cells[1].max(initial=-1)) + 1)
             size = rows * most * np.dtype(dtype).itemsize
             if size > source.limits.bytes:
                 found = f"{rows} rows of {most} features, {size} bytes; raise FAIREVALS_MAX_BYTES to allow it"
                 raise InputError(Place(source.name), found)
-            parts.append(np.zeros((len(tokens), width), dtype))
-            with np.errstate(over="ignore"):
-                parts[-1][row, column] = value
-            if not np.isfinite(parts[-1]).all():
-                raise ValueError
+            matrix.add(len(tokens), *cells)
         except InputError:
             raise
         except ValueError:
             line_format.raise_problem(source)
-    if not rows:
+    if not names:
         raise InputError(Place(source.name), "no line", line_format.expected)
+    if not source.ends_in_newline:
+        _warn_if_cut(source, np.concatenate(counts), names)
     topic_of = np.concatenate(codes)
     order = np.argsort(topic_of, kind="stable")
     starts = np.searchsorted(topic_of[order], np.arange(len(topics) + 1)).astype(np.int64)
@@ -92,13 +109,66 @@ def read_letor(what: str | os.PathLike[str] | bytes, dtype: type[np.floating] = 
     for at in Index(topic_of[order], Ids.of(docs)).duplicates()[:1].tolist():
         found = f"document {escape(docs[at])!r} twice in topic {escape(list(topics)[topic_of[order[at]]])!r}"
         raise InputError(line_format.place_of(source, int(order[at])), found, "a document once in a topic")
-    features = np.zeros((order.size, most), dtype=dtype)
-    place = np.argsort(order)
-    while parts:  # each part is freed once it is copied, so that the data is never held more than twice
-        part = parts.pop(0)
-        features[place[: len(part)], : part.shape[1]] = part
-        place = place[len(part) :]
+    features = matrix.ordered(np.argsort(order))
     return LetorColumns(source.name, list(topics), starts, docs, np.concatenate(grades)[order], features)
+
+
+@dataclass
+class _Matrix:
+    """Rows of features that come in pieces, each perhaps wider than those before.
+
+    They are held in blocks so large that the system takes each back as soon as it is freed. So the result, whose pages
+    are taken up when they are written, and the blocks need little more memory than the result alone.
+    """
+
+    dtype: type[np.floating]
+    blocks: list[Array] = field(default_factory=list)
+    used: int = 0
+    """How many rows of the last block are used."""
+    rows: int = 0
+    width: int = 0
+
+    def add(self, rows: int, row: Ints, column: Ints, value: Floats) -> None:
+        """Add rows with these values at (row, column); a `ValueError` if one is too large for the type."""
+        with np.errstate(over="ignore"):
+            numbers = value.astype(self.dtype)
+        if not np.isfinite(numbers).all():
+            raise ValueError
+        width = int(column.max(initial=-1)) + 1
+        if not self.blocks or width > self.blocks[-1].shape[1] or self.used + rows > len(self.blocks[-1]):
+            if self.blocks:
+                self.blocks[-1] = self.blocks[-1][: self.used]
+            self.width = max(self.width, width)
+            length = _BLOCK // max(self.width * np.dtype(self.dtype).itemsize, 1) + 1
+            self.blocks.append(np.zeros((max(length, rows), self.width), self.dtype))
+            self.used = 0
+        self.blocks[-1][self.used + row, column] = numbers
+        self.used, self.rows = self.used + rows, self.rows + rows
+
+    def ordered(self, place: Ints) -> Array:
+        """All rows as one array, row r at `place[r]`; nothing is held here any more."""
+        features = np.zeros((self.rows, self.width), dtype=self.dtype)
+        self.blocks[-1] = self.blocks[-1][: self.used]
+        while self.blocks:
+            block = self.blocks.pop(0)
+            features[place[: len(block)], : block.shape[1]] = block
+            place = place[len(block) :]
+        return features
+
+
+def _warn_if_cut(source: Source, counts: Ints, names: Sequence[str]) -> None:
+    """Warn if the last line, which has no line end, has less than all others: the file may have been cut short."""
+    if counts.size < 2:
+        return
+    whole, last = counts[:-1], int(counts[-1])
+    lacks = []
+    if whole.min() == whole.max() > last:
+        lacks.append(f"{last} features where all others have {whole[0]}")
+    if not names[-1] and all(names[:-1]):
+        lacks.append("no document where all others name one")
+    if lacks:
+        what = f"the last line has no line end, and {' and '.join(lacks)}"
+        warnings.warn(InputWarning(f"{Place(source.name)}: {what}; is the file cut short?"), stacklevel=3)
 
 
 def _doc_name(comment: bytes) -> str:
@@ -111,24 +181,38 @@ def _doc_name(comment: bytes) -> str:
     return name
 
 
-def _features(rows: Sequence[list[bytes]]) -> tuple[Ints, Ints, Floats]:
-    """Row, column and value of the `number:value` cells; a `ValueError` if one of them is wrong."""
-    cells = [cell for row in rows for cell in row]
-    buffer = padded_buffer(b" ".join([*cells, b""]))
-    ends = np.flatnonzero((buffer == ord(":")) | (buffer == SPACE))
-    if ends.size != 2 * len(cells) or np.any(buffer[ends].reshape(-1, 2) != (ord(":"), SPACE)):
+def _cells(tokens: Tokens) -> tuple[tuple[Ints, Ints, Floats], list[bytes]]:
+    """Row, column and value of the `number:value` cells, and the comments; a `ValueError` if a cell is wrong."""
+    buffer, head_end = tokens.buffer, tokens.end[:, -1]
+    hashes = np.append(np.flatnonzero(buffer == HASH), buffer.size)
+    text_end = np.minimum(hashes[np.searchsorted(hashes, head_end)], tokens.line_end)
+    ends = zip(text_end.tolist(), tokens.line_end.tolist(), strict=True)
+    comments = [buffer[start + 1 : end].tobytes() for start, end in ends]
+    # A piece of text is what stands between two marks: white space, colons, and the end of the features.
+    marks = np.flatnonzero(_IS_MARK[buffer])
+    first, last = np.searchsorted(marks, head_end), np.searchsorted(marks, text_end)
+    before = np.cumsum(last - first) - (last - first)
+    piece = np.arange(int((last - first).sum())) + np.repeat(first - before, last - first)
+    row = np.repeat(np.arange(len(tokens)), last - first)
+    start, end = marks[piece], marks[piece + 1]
+    from_colon, to_colon = buffer[start] == COLON, buffer[end] == COLON
+    start += 1
+    if np.any(from_colon & to_colon) or np.any(~from_colon & ~to_colon & (start < end)):
         raise ValueError
-    start, end = np.append(0, ends + 1)[:-1].reshape(-1, 2), ends.reshape(-1, 2)
-    length = end[:, 0] - start[:, 0]
-    number, digits = whole_numbers(buffer, end[:, 0], np.clip(length, 0, 6))
-    value, wrong = parse_decimals(buffer, start[:, 1], end[:, 1])
+    value, wrong = parse_decimals(buffer, start[from_colon], end[from_colon])
+    row, start, end = row[to_colon], start[to_colon], end[to_colon]
+    length = end - start
+    number, digits = whole_numbers(buffer, end, np.clip(length, 0, 6))
     column = number.astype(np.int64) - 1
     fits = digits & (length >= 1) & (length <= 6) & (column >= 0) & (column < MOST_FEATURES)
-    row_of = np.repeat(np.arange(len(rows)), [len(row) for row in rows])
-    twice = np.diff(np.sort(row_of * MOST_FEATURES + column)) == 0
-    if wrong.size or not fits.all() or twice.any():
+    if wrong.size or not fits.all():
         raise ValueError
-    return row_of, column, value
+    key = row * MOST_FEATURES + column
+    if not np.all(key[1:] > key[:-1]):  # in most files features are in ascending order
+        key.sort()
+        if np.any(key[1:] == key[:-1]):
+            raise ValueError
+    return (row, column, value), comments
 
 
 def _wrong_rest(rest: bytes, dtype: type[np.floating]) -> tuple[str, str] | None:

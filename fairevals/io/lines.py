@@ -19,7 +19,7 @@ from fairevals.io.decimals import number_of, parse_decimals
 from fairevals.io.streams import CONTROL, Source
 from fairevals.typing import Bytes, Floats, Ints
 
-NEWLINE, TAB, RETURN, SPACE, HASH = 10, 9, 13, 32, ord("#")
+NEWLINE, TAB, RETURN, SPACE, HASH, COLON = 10, 9, 13, 32, ord("#"), ord(":")
 
 # glibc returns freed memory to the system beyond twice the largest block freed so far, and every page has to be fetched
 # again. After this block (never touched) it keeps enough for the arrays of one file to serve the next.
@@ -116,11 +116,6 @@ class Tokens:
         """One column as ids."""
         return Ids(self.buffer, self.start[:, number], self.end[:, number] - self.start[:, number])
 
-    def rests(self) -> list[bytes]:
-        """What follows the last column on each line."""
-        ends = zip(self.end[:, -1].tolist(), self.line_end.tolist(), strict=True)
-        return [self.buffer[start:end].tobytes() for start, end in ends]
-
     def __len__(self) -> int:
         return int(self.start.shape[0])
 
@@ -151,10 +146,10 @@ class LineFormat:
         names = " ".join(column.name for column in self.columns)
         object.__setattr__(self, "expected", self.expected or f"{len(self.columns)} columns ({names})")
 
-    def read(self, source: Source) -> Iterator[Tokens]:
-        """The lines, a chunk of the file at a time; the `InputError` of the first bad line if there is one."""
+    def read(self, source: Source, size: int = 1 << 22) -> Iterator[Tokens]:
+        """The lines, `size` bytes of the file at a time; the `InputError` of the first bad line if there is one."""
         skip = self.skip
-        for chunk in source.chunks():
+        for chunk in source.chunks(size):
             if skip:
                 *skipped, chunk = chunk.split(b"\n", skip)
                 skip -= len(skipped)

@@ -82,6 +82,19 @@ class MembershipColumns:
             topic = np.array([number.get(name, -1) for name in other.topics], dtype=np.int64)[other.topic_of]
         return self.index.find(topic, other.docs)
 
+    @cached_property
+    def most(self) -> int:
+        """The largest number of groups that a document is in."""
+        return int(np.bincount(self.row_of, minlength=1).max())
+
+    def few(self, rows: Ints) -> tuple[Ints, Floats]:
+        """The groups of n rows and the shares in them, (n, most); padded with 0, as for a row of −1."""
+        counts = np.where(rows >= 0, np.diff(self._starts, append=0)[rows], 0)
+        at = self._starts[rows][:, None] + np.arange(self.most)
+        there = np.arange(self.most) < counts[:, None]
+        at = np.where(there, at, 0)
+        return np.where(there, self.group_of[at], 0), np.where(there, self.shares[at], 0.0)
+
     def dense(self, rows: Ints) -> Floats:
         """The memberships (n, groups) of n rows; zeros for a row of −1."""
         weights = np.zeros((rows.size, self.groups))

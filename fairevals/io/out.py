@@ -5,15 +5,13 @@ import html
 import io
 import json
 import math
-import re
-import unicodedata
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from typing import Any
 
 from fairevals.errors import UsageError, check_known, escape
+from fairevals.io.cells import Cell, Table, cell_texts, number
+from fairevals.io.screen import plain_text, text_table
 
-_NUMERIC = re.compile(r"[-–+.\d]")
 _LATEX = str.maketrans(
     {c: f"\\{c}" for c in "&%$#_{}"}
     | {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "–": "--"}
@@ -29,43 +27,6 @@ DECIMALS = 4
 
 FORMULA = (*"=+-@＝＋－＠", "\t", "\r", "\n")
 """What a cell starts with that a spreadsheet evaluates, or strips and then evaluates; the wide forms too."""
-
-
-@dataclass(frozen=True)
-class ValueCell:
-    """A value with what stands beside it in a table for people: letters of significance, and an interval."""
-
-    value: str | float
-    letters: str = ""
-    interval: str = ""
-
-
-Cell = str | float | int | ValueCell | None
-
-
-@dataclass(frozen=True)
-class Table:
-    """Named columns and rows of cells. NaN and None are undefined: empty in files, `–` in tables for people."""
-
-    columns: tuple[str, ...]
-    rows: tuple[tuple[Cell, ...], ...]
-    marked: frozenset[tuple[int, int]] = frozenset()
-    """(row, column) of the cells to highlight: the best of a column."""
-    footer: tuple[tuple[Cell, ...], ...] = ()
-    """Rows below a rule; only in tables for people."""
-
-
-def number(value: Cell, places: int | None) -> str:
-    """A cell as text, with full precision or the given number of decimals; empty if it is undefined.
-
-    >>> number(0.1 + 0.2, None), number(2 / 3, 4), number(float("nan"), 4), number(3, 4)
-    ('0.30000000000000004', '0.6667', '', '3')
-    """
-    if value is None or (isinstance(value, float) and math.isnan(value)):
-        return ""
-    if isinstance(value, float):
-        return repr(value) if places is None else f"{value:.{places}f}"
-    return str(value)
 
 
 def format_number(value: float | None, places: int = DECIMALS, sign: str = "-", minus: str = "−") -> str:
@@ -112,7 +73,11 @@ def render_with_notes(
     """The table, and below it the notes; only in tables for people: as they are, as comments, or as paragraphs."""
     before, after = {"latex": ("% ", ""), "html": ("<p>", "</p>")}.get(style, ("", ""))
     lines = notes if style in PEOPLE else ()
-    texts = [f"{before}{html.escape(line) if style == 'html' else line}{after}\n" for line in lines]
+    if style == "html":
+        lines = [html.escape(line) for line in lines]
+    elif style == "table":
+        lines = [plain_text(line) for line in lines]
+    texts = [f"{before}{line}{after}\n" for line in lines]
     return render(table, style, places, spreadsheet=spreadsheet) + "".join(texts)
 
 
@@ -133,7 +98,7 @@ def render(table: Table, style: str, places: int | None = None, *, spreadsheet: 
         for row in (table.columns, *table.rows):
             writer.writerow([number(guard(cell), places) for cell in row])
         return out.getvalue()
-    return {"latex": _latex, "html": _html}.get(style, _text)(table, places)
+    return {"latex": _latex, "html": _html}.get(style, text_table)(table, places)
 
 
 def _guarded(cell: Cell) -> Cell:
@@ -146,70 +111,15 @@ def _plain(cell: Cell, places: int | None) -> Cell:
     return None if math.isnan(cell) else cell if places is None else round(cell, places)
 
 
-def width(text: str) -> int:
-    """The width of a text in a terminal: 2 for wide characters, 0 for combining ones.
-
-    >>> width("東京"), width("e\\u0301")
-    (4, 1)
-    """
-    return sum(
-        0 if unicodedata.combining(c) else 2 if unicodedata.east_asian_width(c) in "WF" else 1 for c in text
-    )
-
-
-def _cells(
-    table: Table, places: int | None, mark: Callable[[str, bool, str, str], str]
-) -> tuple[list[list[str]], ...]:
-    """The texts of the rows and of the footer.
-
-    `mark` gets each text, whether it is to be highlighted, and the letters and the interval beside it.
-    """
-    places = 4 if places is None else places
-
-    def texts(row: Sequence[Cell], at: int) -> list[str]:
-        shown = []
-        for column, cell in enumerate(row):
-            beside = (cell.letters, cell.interval) if isinstance(cell, ValueCell) else ("", "")
-            value = cell.value if isinstance(cell, ValueCell) else cell
-            text = escape(value, 80) if isinstance(value, str) else number(value, places) or "–"
-            shown.append(mark(text, (at, column) in table.marked, *beside))
-        return shown
-
-    return [texts(row, at) for at, row in enumerate(table.rows)], [texts(row, -1) for row in table.footer]
-
-
-def _text(table: Table, places: int | None) -> str:
-    def mark(text: str, marked: bool, letters: str, interval: str) -> str:
-        full = " ".join(filter(None, (text, interval, letters)))
-        return full if text.endswith(" †") else full + (" *" if marked else "  ")
-
-    body, foot = _cells(table, places, mark)
-    head = [escape(name, 200) + "  " for name in table.columns]
-    widths = [max(map(width, column)) for column in zip(head, *body, *foot, strict=True)]
-    # Numbers are aligned to the right, including "0.61 ±0.02" and "–"; other columns to the left, and so are numbers
-    # before letters, which would be under each other only by chance.
-    left = [not all(_NUMERIC.match(row[c]) for row in (*body, *foot)) for c in range(len(head))]
-    for row in table.rows:
-        left = [to_left or isinstance(c, ValueCell) for to_left, c in zip(left, row, strict=True)]
-
-    def line(row: Sequence[str]) -> str:
-        padding = [" " * (w - width(text)) for text, w in zip(row, widths, strict=True)]
-        padded = zip(row, padding, left, strict=True)
-        return " ".join(text + pad if to_left else pad + text for text, pad, to_left in padded).rstrip()
-
-    rule = "─" * (sum(widths) + len(widths) - 3)
-    lines = [line(head), rule, *map(line, body), *([rule, *map(line, foot)] if foot else [])]
-    return "\n".join(lines) + "\n"
-
-
 def _latex(table: Table, places: int | None) -> str:
     def mark(text: str, marked: bool, letters: str = "", interval: str = "") -> str:
         text = text.translate(_LATEX)
         text = rf"\textbf{{{text}}}" if marked else text
         return text + (letters and rf"\textsuperscript{{{letters}}}") + (interval and f" {interval}")
 
-    body, foot = _cells(table, places, mark)
-    head = [mark(escape(name, 80), False) for name in table.columns]
+    names, lines_of_cells = cell_texts(table, places, mark)
+    head = [mark(name, False) for name in names]
+    body, foot = lines_of_cells[: len(table.rows)], lines_of_cells[len(table.rows) :]
     texts = [all(isinstance(row[c], str) for row in table.rows) for c in range(len(table.columns))]
     rows = [" & ".join(row) + r" \\" for row in (head, *body, *foot)]
     lines = [
@@ -240,8 +150,9 @@ def _html(table: Table, places: int | None) -> str:
         )
         return f"<tr>{''.join(cells)}</tr>"
 
-    body, foot = _cells(table, places, mark)
-    head = line([mark(escape(name, 200), False) for name in table.columns], "th")
+    names, rows = cell_texts(table, places, mark)
+    body, foot = rows[: len(table.rows)], rows[len(table.rows) :]
+    head = line([mark(name, False) for name in names], "th")
     lines = ["<table>", f"<thead>{head}</thead>", "<tbody>", *map(line, body), "</tbody>"]
     lines += ["<tfoot>", *map(line, foot), "</tfoot>"] if foot else []
     return "\n".join([*lines, "</table>"]) + "\n"

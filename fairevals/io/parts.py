@@ -75,7 +75,11 @@ def locked(path: Path, *, wait: bool = True) -> Iterator[bool]:
         yield path.exists()
         return
     # Neither follow a link nor wait for the other end of a pipe.
-    opened = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+    try:
+        opened = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+    except FileNotFoundError:  # another process was faster
+        yield False
+        return
     try:
         # NFS locks only what is open for writing, which a folder cannot be.
         with suppress(OSError) if wait else nullcontext():

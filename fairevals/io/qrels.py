@@ -15,7 +15,7 @@ from fairevals.io.jsonl import has_key, id_of, json_lines, list_of
 from fairevals.io.lines import Column, LineFormat, data_lines, joined
 from fairevals.io.specs import LARGEST
 from fairevals.io.streams import Source
-from fairevals.io.tables import check_columns, check_id, id_text, identifiers
+from fairevals.io.tables import cell_text, check_columns, check_id, id_text, identifiers
 from fairevals.typing import Floats, Ints
 
 if TYPE_CHECKING:
@@ -116,7 +116,7 @@ def qrels_from_frame(frame: pd.DataFrame, name: str) -> QrelsColumns:
     check_columns(frame, name, ("topic", "doc", "grade"), "topic, doc, grade")
     grades = pd.to_numeric(frame["grade"], errors="coerce").to_numpy(dtype=np.float64, na_value=np.nan)
     for row in np.flatnonzero(~(np.abs(grades) <= LARGEST))[:1].tolist():
-        wrong, large = escape(repr(frame["grade"].iloc[row])), np.isfinite(grades[row])
+        wrong, large = cell_text(frame["grade"].iloc[row]), np.isfinite(grades[row])
         expected = f"a number of at most {LARGEST:g}" if large else "a number"
         raise InputError(Place(name, row + 1), f"grade {wrong}", expected)
     lines = range(1, len(frame) + 1)

@@ -21,7 +21,16 @@ from fairevals.io.jsonl import has_key, id_of, json_lines, list_of
 from fairevals.io.lines import joined
 from fairevals.io.specs import ORDERS
 from fairevals.io.streams import Source
-from fairevals.io.tables import check_columns, check_id, has_header, id_text, identifiers, read_frame, texts
+from fairevals.io.tables import (
+    cell_text,
+    check_columns,
+    check_id,
+    has_header,
+    id_text,
+    identifiers,
+    read_frame,
+    texts,
+)
 from fairevals.typing import Floats, Ints, Words
 
 if TYPE_CHECKING:
@@ -326,6 +335,6 @@ def finite_scores(column: pd.Series, name: str, lines: Sequence[int]) -> Floats:
         ids = Ids.of(text.encode("ascii", "replace").decode() for text in texts(column))
         scores, _ = parse_decimals(ids.buffer, ids.start, ids.start + ids.length)
     for row in np.flatnonzero(~np.isfinite(scores))[:1].tolist():
-        wrong = escape(repr(column.iloc[row]))
-        raise InputError(Place(name, int(lines[row])), f"score {wrong}", "a finite number")
+        wrong = f"score {cell_text(column.iloc[row])}"
+        raise InputError(Place(name, int(lines[row])), wrong, "a finite number")
     return scores

@@ -191,6 +191,8 @@ class Source:
 
     start, end = 0, sys.maxsize
     """The bytes that are read, of a file that is not compressed."""
+    ends_in_newline = True
+    """Whether the last line has a line end, as far as `chunks` has seen."""
 
     def __init__(self, name: str, data: bytes | None) -> None:
         self.name, self._data, self.limits = name, data, Limits.current()
@@ -315,7 +317,7 @@ class Source:
             raise InputError(Place(self.name), f"this is {kind}", expected) from None
         raise error from None
 
-    def chunks(self, size: int = 1 << 22) -> Iterator[bytes]:
+    def chunks(self, size: int = 1 << 20) -> Iterator[bytes]:
         """The file in pieces of about `size` bytes that end at a line end, without byte-order mark."""
         rest, first = b"", not self.start
         for data in self.pieces(size):
@@ -327,6 +329,7 @@ class Source:
                 yield piece
             self._check_lines(rest)
         if rest:
+            self.ends_in_newline = False
             yield rest + b"\n"
 
     def _check_lines(self, piece: bytes) -> None:

@@ -137,6 +137,16 @@ def id_text(value: Any, what: str, place: Place) -> str:
     return str(value)
 
 
+def cell_text(value: Any) -> str:
+    """A cell of a DataFrame for a message.
+
+    >>> import numpy as np
+    >>> print(cell_text(np.float64("nan")), cell_text("high"))
+    nan 'high'
+    """
+    return escape(repr(value.item() if hasattr(value, "item") else value))
+
+
 def check_distinct(texts: Sequence[str], what: str) -> None:
     """Raise a `UsageError` if keys of a dict from Python have the same text, as 1 and "1" do."""
     if len(set(texts)) < len(texts):

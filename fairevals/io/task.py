@@ -160,6 +160,17 @@ def _comparable(value: Any) -> Any:
     return tuple(map(_comparable, value)) if isinstance(value, tuple) else value
 
 
+def place_in(task: Task, *keys: str) -> Place | None:
+    """Where a key is in the file of a task; None for a task made in Python."""
+    if task.path is None:
+        return None
+    try:
+        text = task.path.read_text(errors="replace")
+    except OSError:  # such as standard input
+        text = ""
+    return Place(os.fspath(task.path), _Reader(os.fspath(task.path), text).line(*keys))
+
+
 def run_info(task: Task, path: str | os.PathLike[str]) -> RunInfo | None:
     """The row of the runs table for a run file, found by its path, or else by its file name if only one row has it.
 

@@ -16,17 +16,16 @@ if TYPE_CHECKING:
         LinearMeasure,
         Measure,
         RankingMeasure,
-        split_name,
     )
-    from fairevals.measures.parsing import parse_measure, parse_measures
+    from fairevals.measures.parsing import parse_measure, parse_measures, split_name
 
 # Imported when first used, so that ir-measures can be told the names of the measures without loading numpy.
 _NAMES = {
     "base": (
         *("HIGHER", "LOWER", "AcrossTopicsMeasure", "CompositeMeasure", "Direction", "ExposureMeasure"),
-        *("LinearMeasure", "Measure", "RankingMeasure", "split_name"),
+        *("LinearMeasure", "Measure", "RankingMeasure"),
     ),
-    "parsing": ("parse_measure", "parse_measures"),
+    "parsing": ("parse_measure", "parse_measures", "split_name"),
 }
 _HOMES = {name: module for module, names in _NAMES.items() for name in names}
 

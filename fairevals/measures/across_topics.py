@@ -9,7 +9,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from fairevals.collection import ExposedTopics
-from fairevals.measures.base import HIGHER, LOWER, AcrossTopicsMeasure, divide, named, param, unit
+from fairevals.measures.base import HIGHER, LOWER, AcrossTopicsMeasure, named, param, unit
+from fairevals.measures.numeric import divide
 from fairevals.measures.shares import shares_of_sum
 from fairevals.typing import Floats, Ints
 
@@ -80,9 +81,10 @@ class DocumentsMeasure(AcrossTopicsMeasure):
     """
 
     def of_topics(self, exposed: ExposedTopics, weights: Floats) -> Floats:
-        present = (weights @ exposed.by_document(exposed.candidates)) > 0
-        shown = np.flatnonzero(exposed.sum_by_document(exposed.exposure))
-        exposure = weights @ exposed.by_document(exposed.exposure)[:, shown]
+        candidates = np.flatnonzero(exposed.sum_by_document(exposed.candidates))
+        present = (weights @ exposed.by_document(exposed.candidates)[:, candidates]) > 0
+        shown = np.flatnonzero(exposed.sum_by_document(exposed.exposure)[candidates])
+        exposure = weights @ exposed.by_document(exposed.exposure)[:, candidates[shown]]
         return self.of_documents(
             np.where(present[:, shown], exposure, 0.0), np.count_nonzero(present, axis=1)
         )
@@ -146,7 +148,11 @@ class MMF(DocumentsMeasure):
         "this form: FairDiverse, 2025"
     )
 
-    ratio: float = param(0.5, "the part of the candidates that is looked at, in [0, 1]", check=unit)
+    ratio: float = param(
+        0.5,
+        "the part of the candidates that is looked at, above 0 and up to 1",
+        check=lambda ratio: unit(ratio) and ratio > 0,
+    )
 
     def of_documents(self, exposure: Floats, n: Ints) -> Floats:
         return least_exposed_share(exposure, n, self.ratio)
@@ -173,9 +179,7 @@ class L2(AcrossTopicsMeasure):
     attr: str = param(None, "the attribute's name", check=named)
 
     def of_topics(self, exposed: ExposedTopics, weights: Floats) -> Floats:
-        membership = exposed.membership(self.attr)
         exposure, relevance = (
-            weights @ exposed.sum_by_topic(values[:, None] * membership)
-            for values in (exposed.exposure, exposed.grades)
+            weights @ exposed.group_sums(self.attr, values) for values in (exposed.exposure, exposed.grades)
         )
         return distance_of_shares(exposure, relevance)

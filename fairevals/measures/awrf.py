@@ -10,16 +10,15 @@ from fairevals.measures.base import (
     HIGHER,
     CompositeMeasure,
     ExposureMeasure,
-    Measure,
+    WithAttention,
     attention_param,
-    divide,
     named,
     param,
-    rank_sum,
 )
 from fairevals.measures.divergences import jensen_shannon_divergence
 from fairevals.measures.group_sums import group_sums, spread
 from fairevals.measures.ndcg import NDCG
+from fairevals.measures.numeric import divide, rank_sum
 from fairevals.measures.shares import shares_of_sum
 from fairevals.typing import Floats
 
@@ -86,7 +85,7 @@ class AWRF(ExposureMeasure):
 
 
 @dataclass(frozen=True)
-class M1(CompositeMeasure):
+class M1(WithAttention, CompositeMeasure):
     """TREC Fair Ranking's score of a ranking: nDCG times AWRF, at one cutoff.
 
     Undefined where either is. `attention` discounts the ranks of both. TREC's own numbers have
@@ -108,7 +107,7 @@ class M1(CompositeMeasure):
         super().__post_init__()
         self.parts()  # an attention that cannot be parsed is an error now
 
-    def parts(self) -> tuple[Measure, ...]:
+    def parts(self) -> tuple[NDCG, AWRF]:
         return (
             NDCG(dcg=self.dcg, attention=self.attention, cutoff=self.cutoff),
             AWRF(attr=self.attr, attention=self.attention, base=self.base, cutoff=self.cutoff),
@@ -117,3 +116,10 @@ class M1(CompositeMeasure):
     def combine(self, values: tuple[Floats, ...]) -> Floats:
         ndcg, awrf = values
         return ndcg * awrf
+
+    def value_and_gradient(self, exposed: Exposed) -> tuple[Floats, Floats]:
+        """M1 and ∂M1/∂ε, by the product rule."""
+        (ndcg, by_ndcg), (awrf, by_awrf) = (part.value_and_gradient(exposed) for part in self.parts())
+        gradient = awrf[..., None] * by_ndcg + ndcg[..., None] * by_awrf
+        value = ndcg * awrf
+        return value, np.where(np.isnan(value)[..., None], 0.0, gradient)

@@ -8,12 +8,10 @@ them knows which policy the arrays came from.
 
 from __future__ import annotations
 
-import ast
 import dataclasses
 import inspect
-import re
 from abc import ABCMeta, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar
@@ -24,7 +22,8 @@ from numpy.typing import ArrayLike
 from fairevals.attention import Attention, parse_attention
 from fairevals.collection import Exposed, ExposedTopics, Ranked, View
 from fairevals.errors import UsageError, escape
-from fairevals.typing import Array, Bools, Floats, Ints
+from fairevals.measures.numeric import divide, rank_sum
+from fairevals.typing import Bools, Floats
 
 
 @dataclass(frozen=True)
@@ -288,47 +287,6 @@ class Measure(metaclass=MeasureType):
         return str(self)
 
 
-HIGHEST_EXPONENT = 500
-"""The highest grade g whose 2^g−1, summed and multiplied, stays a finite number."""
-
-
-def exponential(grades: Floats) -> Floats:
-    """2^g−1; a `UsageError` where that would be too large for a number."""
-    highest = float(np.max(grades, initial=0.0))
-    if highest > HIGHEST_EXPONENT:
-        expected = f"expected at most {HIGHEST_EXPONENT}, as 2^g grows fast"
-        raise UsageError(f"the gain or merit 2^g−1 of a grade of {highest:g}; {expected}")
-    value: Floats = np.exp2(grades) - 1
-    return value
-
-
-MERITS: dict[str, Callable[[Floats], Floats]] = {
-    "identity": lambda grades: grades,
-    "square": np.square,
-    "sqrt": np.sqrt,
-    "exp": exponential,
-    "binary": lambda grades: (grades > 0).astype(np.float64),
-}
-"""Name of a merit function: the function. All of them give 0 for grade 0 and grow with the grade."""
-
-
-def merit(grades: Floats, name: str = "identity") -> Floats:
-    """The merit M = f(g) of each grade g ≥ 0: g, g², √g, 2^g−1, or 1 where g > 0.
-
-    Singh and Joachims (Policy Learning for Fairness in Ranking, NeurIPS 2019) name the first three; 2^g−1 is
-    the gain of Burges et al. (ICML 2005), and `binary` gives every relevant document the same claim.
-
-    >>> merit(np.array([0.0, 1.0, 3.0]), "exp")
-    array([0., 1., 7.])
-    """
-    return MERITS[name](np.asarray(grades, dtype=np.float64))
-
-
-def merit_param() -> Any:
-    """The declaration of the parameter `merit`, the same in every measure that has it."""
-    return param("identity", "merit of a grade", choices=tuple(MERITS))
-
-
 class RankingMeasure(Measure):
     """A measure of one ranking: a function of arrays whose last axis is the rank."""
 
@@ -354,7 +312,7 @@ def attention_param(meaning: str = "attention model, such as 'log2' or 'rbp(0.8)
     return param("log2", meaning, check=bool)
 
 
-class _WithAttention(Measure):
+class WithAttention(Measure):
     """A measure that weights ranks by an attention model."""
 
     attention: str | tuple[float, ...]
@@ -379,8 +337,12 @@ class _WithAttention(Measure):
         """Both at once, because they share work; a measure without a gradient overrides `of_exposure` alone."""
         raise UsageError(f"{self} has no gradient, so it cannot be trained for")
 
+    def smoothed(self, exposed: Exposed, smoothing: float) -> tuple[Floats, Floats]:
+        """Value and gradient with each max(0, ·) and |·| rounded off (see `hinge`); without these, as they are."""
+        return self.value_and_gradient(exposed)
 
-class LinearMeasure(_WithAttention, RankingMeasure):
+
+class LinearMeasure(WithAttention, RankingMeasure):
     """A ranking measure that is Σ_k v_k·worth(document at rank k)/scale, v the attention of the ranks.
 
     Its expectation under any policy is then Σ_d ε_d·worth_d/scale, without sampling.
@@ -411,7 +373,7 @@ class LinearMeasure(_WithAttention, RankingMeasure):
 
 
 @dataclass(frozen=True)
-class ExposureMeasure(_WithAttention):
+class ExposureMeasure(WithAttention):
     """A measure of the documents' expected exposures."""
 
     attention: str | tuple[float, ...] = attention_param()
@@ -463,86 +425,3 @@ class CompositeMeasure(Measure):
     @abstractmethod
     def combine(self, values: tuple[Floats, ...]) -> Floats:
         """The value for each topic from the values of `parts`, NaN where undefined."""
-
-
-FEW = 8
-"""Up to so many terms, such as groups, numpy adds whole columns faster than it accumulates along the rows."""
-MANY = 512
-"""From so many sums on, too, if the terms of one are apart in memory, as documents beside thousands of groups are."""
-
-
-def rank_sum(terms: Array) -> Floats:
-    """The sum along the last axis, added strictly from left to right.
-
-    numpy's own sum adds in blocks that depend on the length, so that padding would change the last bit of
-    a value, and a score would depend on which other topics share its block. This one never does.
-
-    >>> float(rank_sum(np.array([0.5, 0.25, 0.0])))
-    0.75
-    """
-    if terms.shape[-1] <= FEW or (terms.strides[-1] > terms.itemsize and terms[..., 0].size >= MANY):
-        total = np.zeros(terms.shape[:-1])
-        for position in range(terms.shape[-1]):
-            total += terms[..., position]
-        return total
-    last: Floats = np.cumsum(terms, axis=-1, dtype=np.float64)[..., -1]
-    return last
-
-
-def stretches(values: Array) -> tuple[Ints, Ints]:
-    """The first and the last position of the stretch of equal neighbours that each position is in, on the last axis.
-
-    >>> stretches(np.array([7, 7, 5]))
-    (array([0, 0, 2]), array([1, 1, 2]))
-    """
-    size = values.shape[-1]
-    position = np.broadcast_to(np.arange(size), values.shape)
-    differs = values[..., 1:] != values[..., :-1]
-    edge = np.ones((*values.shape[:-1], min(size, 1)), dtype=bool)
-    first = np.where(np.concatenate([edge, differs], axis=-1), position, 0)
-    last = np.where(np.concatenate([differs, edge], axis=-1), position, size)
-    return np.maximum.accumulate(first, axis=-1), np.minimum.accumulate(last[..., ::-1], axis=-1)[..., ::-1]
-
-
-def divide(above: Array, below: Array, where: Bools, otherwise: float = np.nan) -> Floats:
-    """above/below where the condition holds, else `otherwise`; all broadcast.
-
-    >>> divide(np.array([1.0, 1.0]), np.array([4.0, 0.0]), np.array([True, False]))
-    array([0.25,  nan])
-    """
-    if np.all(where):  # the usual case, and much faster
-        return np.true_divide(above, below)
-    shape = np.broadcast_shapes(np.shape(above), np.shape(below))
-    where = np.broadcast_to(where, shape)
-    quotient: Floats = np.divide(above, below, out=np.full(shape, otherwise), where=where)
-    return quotient
-
-
-_GRAMMAR = re.compile(
-    r"\s*(?P<name>[A-Za-z_][\w]*)\s*(?:\((?P<params>.*)\))?\s*(?:@\s*(?P<cutoff>[0-9]{1,9}(?:\.[0-9]{1,9})?))?\s*",
-    re.S,
-)
-
-
-def split_name(text: str) -> tuple[str, Mapping[str, Any], Any]:
-    """Take `NAME(param=value, …)@cutoff` apart.
-
-    >>> split_name("GF(attr='HINDEX', div='RNOD')@20")
-    ('GF', {'attr': 'HINDEX', 'div': 'RNOD'}, 20)
-    """
-    expected = "expected NAME, NAME@cutoff or NAME(param=value,…)@cutoff"
-    match = _GRAMMAR.fullmatch(text)
-    if not match:
-        raise UsageError(f"cannot read the measure {escape(text)!r}; {expected}")
-    try:
-        call = ast.parse(f"f({match['params'] or ''})", mode="eval").body
-        # `f(a)(b)` parses too, as a call of a call: only one pair of brackets is meant.
-        if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Name) or call.args:
-            raise ValueError
-        params = {str(word.arg): ast.literal_eval(word.value) for word in call.keywords if word.arg}
-        if len(params) < len(call.keywords):  # one given twice, or a **
-            raise ValueError
-    except (SyntaxError, ValueError, MemoryError, RecursionError):
-        raise UsageError(f"cannot read the parameters of the measure {escape(text)!r}; {expected}") from None
-    cutoff: Any = match["cutoff"]  # a decimal is for IPrec of ir-measures; others refuse it by themselves
-    return match["name"], params, (float(cutoff) if "." in cutoff else int(cutoff)) if cutoff else None

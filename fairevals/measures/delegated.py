@@ -11,7 +11,8 @@ import numpy as np
 
 from fairevals.collection import Ranked
 from fairevals.errors import UsageError, escape
-from fairevals.measures.base import HIGHER, NEUTRAL, Direction, RankingMeasure, split_name
+from fairevals.measures.base import HIGHER, NEUTRAL, Direction, RankingMeasure
+from fairevals.measures.parsing import split_name
 from fairevals.typing import Floats
 
 NEED_RELEVANT = frozenset({"AP", "R", "Rprec", "Bpref", "infAP", "SetR", "SetF", "SetAP", "IPrec", "nDCG"})

@@ -7,22 +7,17 @@ from dataclasses import dataclass
 import numpy as np
 
 from fairevals.collection import Exposed
-from fairevals.measures.base import (
-    LOWER,
-    ExposureMeasure,
-    divide,
-    merit,
-    merit_param,
-    named,
-    param,
-    rank_sum,
-    stretches,
-)
+from fairevals.collection.memberships import Membership
+from fairevals.measures.base import LOWER, ExposureMeasure, named, param
 from fairevals.measures.group_sums import group_sums, spread
+from fairevals.measures.merits import merit, merit_param
+from fairevals.measures.numeric import divide, hinge, rank_sum, stretches
 from fairevals.typing import Array, Bools, Floats, Ints
 
 LEAST_MERIT = 1e-100
 """A smaller merit counts as none: exposure divided by it could be too large for a number."""
+_PAIRS = 1 << 20
+"""How many pairs are compared at a time."""
 TIE = 1e-12
 """Neighbouring mean merits that differ by no more than this, relatively, are equal: rounding must not decide which is
 larger."""
@@ -68,6 +63,26 @@ def pair_excess(ratios: Floats, levels: Ints) -> tuple[Floats, Floats]:
     return rank_sum(gaps * spanning), slope.astype(np.float64)
 
 
+def smoothed_pair_excess(ratios: Floats, levels: Ints, smoothing: float) -> tuple[Floats, Floats]:
+    """As `pair_excess`, with `hinge(r_i − r_j, smoothing)`; pair by pair, in bounded memory.
+
+    >>> smoothed_pair_excess(np.array([[0.5, 0.63, 0.5]]), np.array([[2, 1, 1]]), 0.02)[0].round(2)
+    array([0.12])
+    """
+    rows, items = ratios.shape
+    total, slope = np.zeros(rows), np.zeros(ratios.shape)
+    at_once = max(1, _PAIRS // max(1, items * items))
+    for start in range(0, rows, at_once):
+        part = slice(start, start + at_once)
+        r, level = ratios[part], levels[part]
+        meant = (level[:, :, None] >= level[:, None, :]) & (level[:, None, :] > 0)
+        value, derivative = hinge(r[:, :, None] - r[:, None, :], smoothing)
+        derivative = derivative * meant
+        total[part] = rank_sum(rank_sum(value * meant))
+        slope[part] = rank_sum(derivative) - rank_sum(derivative.transpose(0, 2, 1))
+    return total, slope
+
+
 def worst_excess(ratios: Floats, levels: Ints) -> tuple[Floats, Floats]:
     """The largest max(0, r_i − r_j) over pairs with level_i ≥ level_j > 0, and its gradients by r; as `pair_excess`.
 
@@ -98,6 +113,15 @@ def worst_excess(ratios: Floats, levels: Ints) -> tuple[Floats, Floats]:
     return value[:, 0], slope
 
 
+def _excess(ratios: Floats, levels: Ints, pairs: str, smoothing: float) -> tuple[Floats, Floats]:
+    """The sum over pairs, or for pairs="max" the largest, and its gradients by the ratios."""
+    if pairs == "max":
+        value, slope = worst_excess(ratios, levels)
+        value, factor = hinge(value, smoothing)
+        return value, slope * factor[:, None]
+    return smoothed_pair_excess(ratios, levels, smoothing) if smoothing else pair_excess(ratios, levels)
+
+
 def merit_levels(merits: Floats, tie: float = 0.0) -> Ints:
     """The positive merits (…, item) numbered from the smallest, 1, up; 0 where there is no merit, or NaN.
 
@@ -118,7 +142,7 @@ def merit_levels(merits: Floats, tie: float = 0.0) -> Ints:
     return levels
 
 
-def _individual(exposure: Floats, merits: Floats) -> tuple[Floats, Floats]:
+def _individual(exposure: Floats, merits: Floats, smoothing: float = 0.0) -> tuple[Floats, Floats]:
     """D_ind and its gradient by the exposures."""
     both = np.stack(np.broadcast_arrays(exposure, merits))
     shape = both.shape[1:]
@@ -126,7 +150,7 @@ def _individual(exposure: Floats, merits: Floats) -> tuple[Floats, Floats]:
     counted = m > LEAST_MERIT
     ratios, inverse = (divide(above, m, counted, otherwise=0.0) for above in (v, np.ones(())))
     levels = merit_levels(m)
-    total, slope = pair_excess(ratios, levels)
+    total, slope = _excess(ratios, levels, "mean", smoothing)
     n, ordered = counted.sum(axis=1), np.sort(levels, axis=1)
     tied = np.where(ordered > 0, np.arange(shape[-1]) - stretches(ordered)[0], 0).sum(axis=1)
     pairs = n * (n - 1) // 2 + tied
@@ -188,7 +212,13 @@ def group_levels(mean_merits: Floats, ties: str = "both") -> Ints:
 
 
 def _of_groups(
-    exposure: Floats, merits: Floats, candidates: Bools, factors: Sequence[Floats], pairs: str, ties: str
+    exposure: Floats,
+    merits: Floats,
+    candidates: Bools,
+    factors: Sequence[Membership],
+    pairs: str,
+    ties: str,
+    smoothing: float = 0.0,
 ) -> tuple[Floats, Floats]:
     """D_group over the candidates, and its gradient by the documents' exposures."""
     sizes, *sums = (group_sums(each * candidates, *factors) for each in (np.ones(()), exposure, merits))
@@ -197,7 +227,7 @@ def _of_groups(
     v, m = (mean.reshape(-1, shape[-1]) for mean in means)
     counted = m > LEAST_MERIT  # False for the NaN of a group without documents
     ratios, inverse = (divide(above, m, counted, otherwise=0.0) for above in (v, np.ones(())))
-    value, slope = (worst_excess if pairs == "max" else pair_excess)(ratios, group_levels(m, ties))
+    value, slope = _excess(ratios, group_levels(m, ties), pairs, smoothing)
     n = counted.sum(axis=1)
     count = np.ones(len(m)) if pairs == "max" else np.maximum(n * (n - 1) / 2, 1)
     defined = (n > 1) & np.any(v > 0, axis=1)
@@ -248,7 +278,10 @@ class DInd(ExposureMeasure):
 
     def value_and_gradient(self, exposed: Exposed) -> tuple[Floats, Floats]:
         """D_ind and ∂D_ind/∂ε; 0 at the kinks, where two documents have equal exposure per merit."""
-        return _individual(exposed.exposure, merit(exposed.grades, self.merit))
+        return self.smoothed(exposed, 0.0)
+
+    def smoothed(self, exposed: Exposed, smoothing: float) -> tuple[Floats, Floats]:
+        return _individual(exposed.exposure, merit(exposed.grades, self.merit), smoothing)
 
 
 @dataclass(frozen=True)
@@ -279,7 +312,9 @@ class DGroup(ExposureMeasure):
     """How far groups get more exposure per merit than groups of no more merit.
 
     Pairs are unordered: any two groups form one pair, unlike in D_ind. Where their mean merits are equal, the larger of
-    the two violations counts. Means are over the candidates. Undefined on a topic where fewer than two groups have
+    the two violations counts. Where all groups have the same mean exposure it is 0 whatever the grades, because only
+    over-exposure of the group of higher merit counts: show D_ind, EE_L or D_cross beside it. Means are over the
+    candidates. Undefined on a topic where fewer than two groups have
     candidates with merit, no candidate has exposure, or the attribute does not apply.
     """
 
@@ -299,8 +334,11 @@ class DGroup(ExposureMeasure):
 
     def value_and_gradient(self, exposed: Exposed) -> tuple[Floats, Floats]:
         """D_group and ∂D_group/∂ε; 0 at the kinks."""
+        return self.smoothed(exposed, 0.0)
+
+    def smoothed(self, exposed: Exposed, smoothing: float) -> tuple[Floats, Floats]:
         attribute, merits = exposed.attribute(self.attr), merit(exposed.grades, self.merit)
         documents = exposed.exposure, merits, exposed.candidates
-        value, gradient = _of_groups(*documents, attribute.factors, self.pairs, self.ties)
+        value, gradient = _of_groups(*documents, attribute.factors, self.pairs, self.ties, smoothing)
         applies = attribute.applies
         return np.where(applies, value, np.nan), np.where(applies[..., None], gradient, 0.0)

@@ -18,7 +18,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from fairevals.measures.base import divide, rank_sum
+from fairevals.measures.numeric import divide, rank_sum
 from fairevals.typing import Bools, Floats
 
 Divergence: TypeAlias = Callable[[Floats, Floats], Floats]

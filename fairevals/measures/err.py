@@ -5,7 +5,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from fairevals.collection import Ranked
-from fairevals.measures.base import HIGHER, RankingMeasure, param, rank_sum, unit
+from fairevals.measures.base import HIGHER, RankingMeasure, param, unit
+from fairevals.measures.numeric import rank_sum
 from fairevals.typing import Floats
 
 

@@ -8,8 +8,9 @@ import numpy as np
 from fairevals.attention import Attention
 from fairevals.collection import Exposed
 from fairevals.errors import UsageError
-from fairevals.measures.base import HIGHER, LOWER, ExposureMeasure, divide, named, param, rank_sum, stretches
+from fairevals.measures.base import HIGHER, LOWER, ExposureMeasure, named, param
 from fairevals.measures.group_sums import group_sums, spread
+from fairevals.measures.numeric import divide, hinge, rank_sum, stretches
 from fairevals.typing import Bools, Floats
 
 
@@ -198,15 +199,18 @@ class UEXP(ExposureMeasure):
 
     def value_and_gradient(self, exposed: Exposed) -> tuple[Floats, Floats]:
         """UEXP and ∂UEXP/∂ε; 0 at the kinks, where the shares are equal."""
+        return self.smoothed(exposed, 0.0)
+
+    def smoothed(self, exposed: Exposed, smoothing: float) -> tuple[Floats, Floats]:
         attribute = exposed.attribute(self.attr)
         ideal = ideal_exposure(exposed, self.attention_model, self.cutoff)
         given, wanted = rank_sum(exposed.exposure)[..., None], rank_sum(ideal)[..., None]
         share = divide(exposed.exposure, given, given > 0, otherwise=0.0)
-        under = np.maximum(divide(ideal, wanted, wanted > 0, otherwise=0.0) - share, 0.0)
+        under, below = hinge(divide(ideal, wanted, wanted > 0, otherwise=0.0) - share, smoothing)
         groups = group_sums(under, *attribute.factors)
         value = rank_sum(groups if self.total else np.square(groups))
         by_group = np.ones(groups.shape) if self.total else 2 * groups
-        slope = np.where(under > 0, spread(by_group, *attribute.factors), 0.0)
+        slope = below * spread(by_group, *attribute.factors)
         # ∂share_d/∂ε_j = ([d = j] − share_d)/Σε
         slope = rank_sum(slope * share)[..., None] - slope
         known: Bools = np.any(attribute.known & exposed.candidates, axis=-1)

@@ -7,9 +7,10 @@ import numpy as np
 
 from fairevals.collection import Ranked, View
 from fairevals.errors import UsageError
-from fairevals.measures.base import HIGHER, RankingMeasure, divide, named, param, rank_sum, unit
+from fairevals.measures.base import HIGHER, RankingMeasure, named, param, unit
 from fairevals.measures.divergences import DIVERGENCES, Divergence
 from fairevals.measures.err import ERR, IRBU, stop_probabilities
+from fairevals.measures.numeric import divide, rank_sum
 from fairevals.typing import Floats
 
 

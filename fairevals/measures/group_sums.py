@@ -2,12 +2,13 @@
 
 import numpy as np
 
+from fairevals.collection.memberships import Membership, SparseMembership
 from fairevals.collection.products import product_spread, product_sums
-from fairevals.measures.base import divide, rank_sum
+from fairevals.measures.numeric import divide, rank_sum
 from fairevals.typing import Bools, Floats
 
 
-def group_sums(values: Floats, *factors: Floats) -> Floats:
+def group_sums(values: Floats, *factors: Membership) -> Floats:
     """The membership-weighted sums (…, group) of (…, document) values.
 
     `factors` are memberships (…, document, group) in one attribute, or in several: then the groups are those of their
@@ -18,10 +19,12 @@ def group_sums(values: Floats, *factors: Floats) -> Floats:
     """
     if len(factors) > 1:
         return product_sums(values, factors)
+    if isinstance(factors[0], SparseMembership):
+        return factors[0].sums(values)
     return rank_sum(factors[0].swapaxes(-1, -2) * values[..., None, :])
 
 
-def spread(by_group: Floats, *factors: Floats) -> Floats:
+def spread(by_group: Floats, *factors: Membership) -> Floats:
     """The membership-weighted sums (…, document) of (…, group) values: the transpose of `group_sums`.
 
     It takes a gradient by the sums of groups to that by the values of documents.
@@ -31,10 +34,12 @@ def spread(by_group: Floats, *factors: Floats) -> Floats:
     """
     if len(factors) > 1:
         return product_spread(by_group, factors)
+    if isinstance(factors[0], SparseMembership):
+        return factors[0].spread(by_group)
     return rank_sum(factors[0] * by_group[..., None, :])
 
 
-def group_means(values: Floats, *factors: Floats, counted: Bools | None = None) -> Floats:
+def group_means(values: Floats, *factors: Membership, counted: Bools | None = None) -> Floats:
     """The membership-weighted means (…, group) of (…, document) values; NaN in a group without documents.
 
     `counted` are the documents that count; all by default.

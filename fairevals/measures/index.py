@@ -41,7 +41,7 @@ INDEX = {
     "rND": "prefix:RND",
     "rKL": "prefix:RKL",
     "rRD": "prefix:RRD",
-    "FAIR": "prefix:FAIR",
+    "FAIR": "fa_ir:FAIR",
     "NDKL": "representation:NDKL",
     "Skew": "representation:Skew",
     "Infeasible": "representation:Infeasible",

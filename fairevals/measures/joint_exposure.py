@@ -8,8 +8,9 @@ import numpy as np
 
 from fairevals.collection import Exposed, ExposedTopics
 from fairevals.errors import UsageError
-from fairevals.measures.base import LOWER, AcrossTopicsMeasure, divide, param
+from fairevals.measures.base import LOWER, AcrossTopicsMeasure, param
 from fairevals.measures.expected_exposure import ideal_exposure
+from fairevals.measures.numeric import divide
 from fairevals.typing import Bools, Floats
 
 LEVELS = ("II", "IG", "GI", "GG", "AI", "AG")
@@ -81,14 +82,8 @@ class JME(AcrossTopicsMeasure):
         return used
 
     def of_topics(self, exposed: ExposedTopics, weights: Floats) -> Floats:
-        deviations = exposed.by_document(exposed.exposure - self._ideal(exposed))
-        known = exposed.sum_by_document(exposed.candidates) > 0
-        deviations, columns = deviations[:, np.flatnonzero(known)], int(np.count_nonzero(known))
-        for name in self.attributes_used():
-            membership = self._documents(exposed, name)[known]
-            sizes = membership.sum(axis=0)
-            deviations = (deviations @ membership)[:, sizes > 0] / sizes[sizes > 0]
-            columns = deviations.shape[1]
+        deviations = self._deviations(exposed)
+        columns = deviations.shape[1]
         if not columns:
             return np.full(len(weights), np.nan)
         parts = np.ones((1, exposed.numbers.size), dtype=bool) if self.level[0] == "A" else None
@@ -96,6 +91,20 @@ class JME(AcrossTopicsMeasure):
             group = exposed.topic_groups[name]
             parts = np.unique(group)[:, None] == group
         return mean_square(deviations, parts, weights, columns)
+
+    def _deviations(self, exposed: ExposedTopics) -> Any:
+        """(topics, columns): D of the candidates, or its means over the candidates of each group that has some."""
+        deviations = exposed.by_document(exposed.exposure - self._ideal(exposed))
+        candidate = exposed.sum_by_document(exposed.candidates) > 0
+        for name in self.attributes_used():
+            groups = len(exposed.attributes[name].spec.groups)
+            sums, sizes = np.zeros((exposed.numbers.size, groups)), np.zeros(groups)
+            for documents, membership in exposed.document_memberships(name):
+                counted = membership * candidate[documents, None]
+                sums += deviations[:, documents] @ counted
+                sizes += counted.sum(axis=0)
+            return sums[:, sizes > 0] / sizes[sizes > 0]
+        return deviations[:, np.flatnonzero(candidate)]
 
     def _ideal(self, exposed: ExposedTopics) -> Floats:
         """(rows,): ε* of the documents of each topic."""
@@ -105,10 +114,3 @@ class JME(AcrossTopicsMeasure):
             view = Exposed(grades, grades >= 0, grades, 0.0, candidates=exposed.candidates[None, start:stop])
             ideal[start:stop] = ideal_exposure(view, self.attention_model, self.cutoff)[0]
         return ideal
-
-    @staticmethod
-    def _documents(exposed: ExposedTopics, name: str) -> Floats:
-        """(documents, groups): the mean over topics of each document's memberships, which may differ by topic."""
-        sums = exposed.sum_by_document(exposed.membership(name))
-        count = exposed.sum_by_document(np.ones(exposed.topic.size))[:, None]
-        return divide(sums, count, count > 0, otherwise=0.0)

@@ -6,16 +6,9 @@ import numpy as np
 
 from fairevals.collection import View
 from fairevals.errors import UsageError
-from fairevals.measures.base import (
-    HIGHER,
-    LinearMeasure,
-    attention_param,
-    exponential,
-    param,
-    positive,
-    rank_sum,
-    unit,
-)
+from fairevals.measures.base import HIGHER, LinearMeasure, attention_param, param, positive, unit
+from fairevals.measures.merits import exponential
+from fairevals.measures.numeric import rank_sum
 from fairevals.typing import Floats
 
 

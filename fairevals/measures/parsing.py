@@ -1,10 +1,12 @@
 """From whatever a user writes for a measure to the measure."""
 
-from collections.abc import Iterable
+import ast
+import re
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from fairevals.errors import UsageError, escape
-from fairevals.measures.base import Measure, split_name
+from fairevals.measures.base import Measure
 from fairevals.measures.index import INDEX, measure_class
 
 ALIASES = {"MAP": "AP", "MRR": "RR", "Precision": "P"}
@@ -73,10 +75,41 @@ def _named(text: str) -> Measure:
     try:  # ir-measures may also know a parameter that the native measure has not, such as nDCG's judged_only
         return Delegated(text)
     except UsageError as error:
-        if name in INDEX and "unsupported params" in str(error):
+        unknown = "unknown measure" in str(error)
+        if name in INDEX and (unknown or "unsupported params" in str(error)):
             return measure_class(name)(**params)  # the error that names the parameter
-        if "unknown measure" in str(error):
+        if unknown:
             raise UsageError(
                 f"{error}; known are {', '.join(INDEX)} and the measures of ir-measures"
             ) from None
         raise
+
+
+_GRAMMAR = re.compile(
+    r"\s*(?P<name>[A-Za-z_][\w]*)\s*(?:\((?P<params>.*)\))?\s*(?:@\s*(?P<cutoff>[0-9]{1,9}(?:\.[0-9]{1,9})?))?\s*",
+    re.S,
+)
+
+
+def split_name(text: str) -> tuple[str, Mapping[str, Any], Any]:
+    """Take `NAME(param=value, …)@cutoff` apart.
+
+    >>> split_name("GF(attr='HINDEX', div='RNOD')@20")
+    ('GF', {'attr': 'HINDEX', 'div': 'RNOD'}, 20)
+    """
+    expected = "expected NAME, NAME@cutoff or NAME(param=value,…)@cutoff"
+    match = _GRAMMAR.fullmatch(text)
+    if not match:
+        raise UsageError(f"cannot read the measure {escape(text)!r}; {expected}")
+    try:
+        call = ast.parse(f"f({match['params'] or ''})", mode="eval").body
+        # `f(a)(b)` parses too, as a call of a call: only one pair of brackets is meant.
+        if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Name) or call.args:
+            raise ValueError
+        params = {str(word.arg): ast.literal_eval(word.value) for word in call.keywords if word.arg}
+        if len(params) < len(call.keywords):  # one given twice, or a **
+            raise ValueError
+    except (SyntaxError, ValueError, MemoryError, RecursionError):
+        raise UsageError(f"cannot read the parameters of the measure {escape(text)!r}; {expected}") from None
+    cutoff: Any = match["cutoff"]  # a decimal is for IPrec of ir-measures; others refuse it by themselves
+    return match["name"], params, (float(cutoff) if "." in cutoff else int(cutoff)) if cutoff else None

@@ -6,7 +6,8 @@ import numpy as np
 
 from fairevals.collection import Ranked, View
 from fairevals.errors import UsageError
-from fairevals.measures.base import HIGHER, LinearMeasure, RankingMeasure, divide, param, positive, rank_sum
+from fairevals.measures.base import HIGHER, LinearMeasure, RankingMeasure, param, positive
+from fairevals.measures.numeric import divide, rank_sum
 from fairevals.typing import Array, Floats
 
 

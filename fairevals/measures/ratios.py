@@ -5,31 +5,24 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from fairevals.collection import Exposed, GroupView
+from fairevals.collection import AttributeView, Exposed
+from fairevals.collection.memberships import SparseMembership
 from fairevals.errors import unknown
-from fairevals.measures.base import (
-    LOWER,
-    ExposureMeasure,
-    divide,
-    merit,
-    merit_param,
-    named,
-    near,
-    param,
-    rank_sum,
-)
+from fairevals.measures.base import LOWER, ExposureMeasure, named, near, param
 from fairevals.measures.group_sums import group_means, group_sums, spread
+from fairevals.measures.merits import merit, merit_param
+from fairevals.measures.numeric import divide, rank_sum
 from fairevals.typing import Floats
 
 
-def sides(attribute: GroupView, protected: str) -> Floats:
+def sides(attribute: AttributeView, protected: str) -> Floats:
     """Each document's weight in the protected group and in all other groups together, (…, document, 2).
 
     Both are 0 for a document without membership.
 
     >>> from fairevals.collection import AttributeView
     >>> membership = np.array([[0.5, 0.2, 0.3], [0.0, 0.0, 0.0]])
-    >>> view = AttributeView(("a", "b", "c"), False, membership, np.full(3, 1 / 3), np.array(True))
+    >>> view = AttributeView(("a", "b", "c"), False, (membership,), np.full(3, 1 / 3), np.array(True))
     >>> sides(view, "b")
     array([[0.2, 0.8],
            [0. , 0. ]])
@@ -42,7 +35,10 @@ def sides(attribute: GroupView, protected: str) -> Floats:
     rest: Floats | float = 0.0
     # The sum of all other products is formed without a subtraction, which would leave a rounding error for 0.
     for factor, at in zip(attribute.factors, numbers, strict=True):
-        mine, others = factor[..., at], rank_sum(np.delete(factor, at, axis=-1))
+        if isinstance(factor, SparseMembership):
+            mine, others = factor.split(int(at))
+        else:
+            mine, others = factor[..., at], rank_sum(np.delete(factor, at, axis=-1))
         inside, rest = inside * mine, rest * (mine + others) + inside * others
     return np.stack([inside, rest], axis=-1)
 

@@ -10,7 +10,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from fairevals.collection import Ranked
-from fairevals.measures.base import LOWER, RankingMeasure, divide, named, near, param, rank_sum
+from fairevals.measures.base import LOWER, RankingMeasure, named, near, param
+from fairevals.measures.numeric import divide, rank_sum
 from fairevals.measures.prefix import EPS
 from fairevals.typing import Floats, Ints
 

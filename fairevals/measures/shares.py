@@ -5,7 +5,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from fairevals.collection import Exposed, ExposedTopics
-from fairevals.measures.base import LOWER, ExposureMeasure, divide, merit, merit_param, param, rank_sum
+from fairevals.measures.base import LOWER, ExposureMeasure, param
+from fairevals.measures.merits import merit, merit_param
+from fairevals.measures.numeric import absolute, divide, rank_sum
 from fairevals.typing import Bools, Floats
 
 
@@ -73,11 +75,14 @@ class IAA(ExposureMeasure):
 
     def value_and_gradient(self, exposed: Exposed) -> tuple[Floats, Floats]:
         """IAA and ∂IAA/∂ε; 0 at the kinks, where the shares are equal."""
+        return self.of_exposure(exposed), self.smoothed(exposed, 0.0)[1]
+
+    def smoothed(self, exposed: Exposed, smoothing: float) -> tuple[Floats, Floats]:
         share = shares_of_sum(exposed.exposure)
-        sign = np.sign(share - shares_of_sum(merit(exposed.grades, self.merit)))
+        distance, sign = absolute(share - shares_of_sum(merit(exposed.grades, self.merit)), smoothing)
         slope = sign - rank_sum(sign * share)[..., None]
         total, defined = rank_sum(exposed.exposure)[..., None], ~np.isnan(slope) & exposed.present
-        return self.of_exposure(exposed), divide(slope, total, defined, otherwise=0.0)
+        return rank_sum(distance), divide(slope, total, defined, otherwise=0.0)
 
 
 @dataclass(frozen=True)

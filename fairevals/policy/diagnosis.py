@@ -5,7 +5,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from fairevals.errors import escape
 from fairevals.typing import Floats
 
 
@@ -28,11 +27,11 @@ class PolicyDiagnosis:
         """Whether `first` is below twice `uniform` (decides for long lists) and a tenth of the way to 1 (for short)."""
         return self.first < min(2 * self.uniform, self.uniform + 0.1 * (1 - self.uniform))
 
-    def remark(self, tag: str) -> str:
-        """A sentence for the user about the run with this tag.
+    def remark(self) -> str:
+        """A sentence for the user about the run.
 
-        >>> print(diagnose_policy(np.array([[0.9, 0.8, 0.7]])).remark("cosines"))
-        cosines: read as Plackett-Luce, this run is nearly a random order: its highest-scored document comes first \
+        >>> print(diagnose_policy(np.array([[0.9, 0.8, 0.7]])).remark())
+        read as Plackett-Luce, this run is nearly a random order: its highest-scored document comes first \
 with a mean probability of 0.3672, against 0.3333 in a random order. Scores such as cosines are not log-weights. At \
 a temperature of 0.0995 the probability would be half-way to 1
         """
@@ -41,8 +40,8 @@ a temperature of 0.0995 the probability would be half-way to 1
         if at is not None:
             advice = f"At a temperature of {at:.4g} the probability would be half-way to 1"
         return (
-            f"{escape(tag)}: read as Plackett-Luce, this run is nearly a random order: its highest-scored document "
-            f"comes first with a mean probability of {self.first:.4f}, against {self.uniform:.4f} in a random order. "
+            "read as Plackett-Luce, this run is nearly a random order: its highest-scored document comes first "
+            f"with a mean probability of {self.first:.4f}, against {self.uniform:.4f} in a random order. "
             f"Scores such as cosines are not log-weights. {advice}"
         )
 

@@ -23,7 +23,7 @@ import numpy as np
 
 from fairevals.policy.counts import count_integrand, count_slope, counts_without_each
 from fairevals.policy.grid import Chunk, Grid, chunks_of
-from fairevals.policy.mixtures import Mixture
+from fairevals.policy.mixtures import GeometricMixture
 from fairevals.typing import Floats
 
 
@@ -83,7 +83,7 @@ def _last_values(chunk: Chunk, weights: Floats) -> Floats:
     return values
 
 
-def _mixture_integrand(chunk: Chunk, mixture: Mixture) -> Floats:
+def _mixture_integrand(chunk: Chunk, mixture: GeometricMixture) -> Floats:
     """``f_i E[v_{1+N_{−i}}]`` (documents, rows)."""
     total = np.zeros_like(chunk.density)
     for _, odds, of_all in _mixture_terms(chunk, mixture):
@@ -92,7 +92,7 @@ def _mixture_integrand(chunk: Chunk, mixture: Mixture) -> Floats:
     return total
 
 
-def _mixture_slope(chunk: Chunk, mixture: Mixture, cotangents: Floats) -> Floats:
+def _mixture_slope(chunk: Chunk, mixture: GeometricMixture, cotangents: Floats) -> Floats:
     """Derivative of ``Σ_i c_i f_i E[v_{1+N_{−i}}]`` by the scores (documents, rows).
 
     With ``R_jq = f_j / A_jq`` the sum is ``Σ_q μ_q P_q Σ_i c_i R_iq``; ``∂A_jq/∂s_j = −(1 − z_q) f_j`` and
@@ -112,7 +112,7 @@ def _mixture_slope(chunk: Chunk, mixture: Mixture, cotangents: Floats) -> Floats
     return total
 
 
-def _mixture_terms(chunk: Chunk, mixture: Mixture) -> Iterator[tuple[float, Floats, Floats]]:
+def _mixture_terms(chunk: Chunk, mixture: GeometricMixture) -> Iterator[tuple[float, Floats, Floats]]:
     """For each term its ratio ``z_q``, ``f_i / A_iq`` (documents, rows) and ``μ_q P_q`` (rows,)."""
     for ratio, share in zip(mixture.ratio.tolist(), mixture.share.tolist(), strict=True):
         generating = ratio * chunk.arrived

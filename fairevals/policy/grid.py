@@ -35,7 +35,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from fairevals.policy.mixtures import Mixture
+from fairevals.policy.mixtures import GeometricMixture
 from fairevals.typing import Floats, Ints
 
 SEGMENT = 5  # documents; a constant, because the order of sums must not depend on the batch
@@ -208,10 +208,12 @@ class Chunk:
     arrived: Floats  # p_j = 1 − e^{−w_j t}
     pending: Floats  # 1 − p_j
     density: Floats  # of the logarithm of the arrival time; also the derivative of p_j by s_j
-    mixture: Mixture | None  # of the rank weights, if all topics of the chunk use it
+    mixture: GeometricMixture | None  # of the rank weights, if all topics of the chunk use it
 
 
-def chunks_of(grid: Grid, mixture_for: Callable[[int], Mixture | None] | None = None) -> Iterator[Chunk]:
+def chunks_of(
+    grid: Grid, mixture_for: Callable[[int], GeometricMixture | None] | None = None
+) -> Iterator[Chunk]:
     """Divide the blocks of a grid into chunks of bounded size, blocks of similar size together.
 
     ``mixture_for(ranks)`` gives the weights of that many ranks as a mixture, for topics without a cutoff.
@@ -224,7 +226,7 @@ def chunks_of(grid: Grid, mixture_for: Callable[[int], Mixture | None] | None = 
         yield from _chunks_of_blocks(grid, np.flatnonzero(ranks == number), mixture)
 
 
-def _chunks_of_blocks(grid: Grid, blocks: Ints, mixture: Mixture | None) -> Iterator[Chunk]:
+def _chunks_of_blocks(grid: Grid, blocks: Ints, mixture: GeometricMixture | None) -> Iterator[Chunk]:
     size = grid.high - grid.low
     ranks = np.minimum(grid.ranks[grid.topic] - grid.low, size)
     depth = ranks if mixture is None else np.full_like(ranks, len(mixture.ratio))
@@ -242,7 +244,7 @@ def _chunks_of_blocks(grid: Grid, blocks: Ints, mixture: Mixture | None) -> Iter
         yield _chunk(grid, queue[first:], ranks, mixture)
 
 
-def _chunk(grid: Grid, blocks: Ints, ranks: Ints, mixture: Mixture | None) -> Chunk:
+def _chunk(grid: Grid, blocks: Ints, ranks: Ints, mixture: GeometricMixture | None) -> Chunk:
     topic, low, high, nodes = grid.topic[blocks], grid.low[blocks], grid.high[blocks], grid.nodes[blocks]
     documents = -(-int((high - low).max()) // SEGMENT) * SEGMENT
     column = low[:, np.newaxis] + np.arange(documents)

@@ -28,7 +28,7 @@ _FITTED = 256
 
 
 @dataclass(frozen=True, eq=False)
-class Mixture:
+class GeometricMixture:
     """The weights ``v_{1+c} = Σ_q share_q ratio_q^c``."""
 
     ratio: Floats  # z_q (terms,)
@@ -37,7 +37,7 @@ class Mixture:
     def weights(self, k: int) -> Floats:
         """Weights of ranks 1..k, added up term by term.
 
-        >>> Mixture(np.array([0.5, 1.0]), np.array([2.0, 1.0])).weights(3)
+        >>> GeometricMixture(np.array([0.5, 1.0]), np.array([2.0, 1.0])).weights(3)
         array([3. , 2. , 1.5])
         """
         total, count = np.zeros(k), np.arange(k)
@@ -47,7 +47,7 @@ class Mixture:
 
 
 @lru_cache(maxsize=64)
-def mixture_of(model: Attention, ranks: int, tolerance: float) -> Mixture | None:
+def mixture_of(model: Attention, ranks: int, tolerance: float) -> GeometricMixture | None:
     """A mixture with few terms within ``tolerance · v_1`` of the weights of ranks 1..ranks, an even number.
 
     In the space of functions of z with ``⟨f, g⟩ = ∫ f g dμ`` the weights determine all inner products:
@@ -65,7 +65,7 @@ def mixture_of(model: Attention, ranks: int, tolerance: float) -> Mixture | None
         ratio = np.linalg.eigvalsh(unit.T @ weights[sums + 1] @ unit)
         ratio = np.clip(ratio, np.finfo(float).tiny, 1.0)  # above 0, so that one may divide by it
         share = np.linalg.lstsq(ratio ** fitted[:, np.newaxis], weights[fitted], rcond=None)[0]
-        mixture = Mixture(ratio, share.astype(np.float64))
+        mixture = GeometricMixture(ratio, share.astype(np.float64))
         if share.min() >= 0 and np.abs(mixture.weights(ranks) - weights).max() <= tolerance * weights[0]:
             return mixture
     return None

@@ -6,11 +6,12 @@ is the gradient of a convex function, the expected maximum:
 
     ε(s) = ∇Φ(s),   Φ(s) = E[max over rankings of Σ_d v_{rank(d)}·(s_d + G_d)].
 
-The offsets b that give the groups the exposures c are therefore the minimum of ``Φ(s + m·b) − c·b`` with the
-memberships m: a smooth convex problem with as many unknowns as groups. Newton's method solves it, with conjugate
-gradients for each step: a product with the Hessian ``mᵀ(∂ε/∂s)m`` is one reverse pass of the exact exposures, however
-many groups there are. If the goal is out of reach, the gradient tends to its shortest: the exposures come as near to
-the goal as they can.
+The offsets b that give the groups the exposures c are therefore the minimum of ``F(b) = Φ(s + m·b) − c·b`` with the
+memberships m: a smooth convex problem with as many unknowns as groups. Its gradient is the excess of the exposures
+over c. Proximal Newton steps solve it: each minimises the second-order model of F plus ``|step|²/2λ``, by conjugate
+gradients. A product with the Hessian ``mᵀ(∂ε/∂s)m`` is one reverse pass of the exact exposures, however many groups
+there are. If the goal is out of reach, F has no minimum and the offsets grow, but the gradient tends to the shortest
+that there is: the exposures come as near to the goal as they can (Rockafellar 1976).
 """
 
 from collections.abc import Callable
@@ -25,14 +26,16 @@ from fairevals.typing import Bools, Floats
 
 MET = 1e-8
 """A share is met up to this."""
-_TOLERANCE, _SLOPE_TOLERANCE = 1e-10, 1e-5
+_TOLERANCE, _SLOPE_TOLERANCE = 1e-10, 1e-6
 """Of exact exposures, and of their derivatives, which only have to lead there."""
-_LARGEST_STEP = 4.0
-"""Of an offset, over the temperature: further away the second-order model of a step means nothing."""
+_OVERSHOT = 0.3
+"""A step may go so far beyond the minimum in its direction that the slope there is this part of that at its start."""
 _SMOOTH_SPAN = 8.0
 """Scores within such a span, over the temperature, give exposures that change with every offset."""
 _CERTAIN = 40.0
 """Scores further apart, over the temperature, are in their order with certainty."""
+_WIDEST_SPAN = 1e12
+"""Of scores: beyond it, rounding hides what offsets change."""
 
 
 class Offsets(NamedTuple):
@@ -41,13 +44,13 @@ class Offsets(NamedTuple):
     value: Floats
     """(topics, groups): what is added to the score of a document of the group; 0 for a group without documents."""
     share: Floats
-    """(topics, groups): their shares of exposure with the offsets; NaN on a topic without documents of a group."""
+    """(topics, groups): their shares of exposure with the offsets; NaN on a topic whose documents have no group."""
     goal: Floats
-    """(topics, groups): the shares that were wanted, 0 for groups without documents."""
+    """(topics, groups): the shares that were wanted."""
 
     @property
     def met(self) -> Bools:
-        """(topics,): whether the goal is met. It is not where even the first ranks cannot give a group its share."""
+        """(topics,): whether the goal is met. It cannot be where a group has no documents, or too few or too many."""
         met: Bools = np.max(np.abs(self.share - self.goal), axis=-1, initial=0.0) <= MET
         return met
 
@@ -58,10 +61,11 @@ def exposure_offsets(
     """The offsets b with which the policy of scores ``s_d + Σ_g m(d,g)·b_g`` gives each group its share of exposure.
 
     `scores` are log-weights (topics, documents), −inf for padding; `membership` is (topics, documents, groups);
-    `goal` (topics, groups) has the wanted shares. A group without documents in a topic can have no share: what it
-    should have goes to the others in proportion. Documents without any membership keep their scores and, together,
-    their exposure; shares are of the exposure of the others. A goal that no ranking can meet is met as nearly as
-    possible.
+    `goal` (topics, groups) has the wanted shares, up to a factor. A goal that no policy can meet is met as nearly as
+    possible: what a group without documents should have goes to the others in proportion, and where even the first
+    ranks do not give a group its share, or the last ones give it more, the sum of the squared differences is least.
+    Documents without any membership keep their scores and, together, their exposure; shares are of the exposure of the
+    others.
 
     >>> scores = np.array([[2.0, 1.0, 0.0]])
     >>> sex = np.array([[[1.0, 0.0], [0.0, 1.0], [0.0, 1.0]]])
@@ -73,15 +77,19 @@ def exposure_offsets(
     if np.any(np.diff(model.weights(scores.shape[1])) > 0):
         raise UsageError(f"the attention {model} does not fall with the rank: there may be no such offsets")
     membership = membership * (scores > -np.inf)[..., None]
-    goal = np.where(membership.any(axis=1), goal, 0.0)
-    total = goal.sum(axis=1, keepdims=True)
-    goal = np.divide(goal, total, out=np.full(goal.shape, np.nan), where=total > 0)
+    present: Bools = np.any(membership, axis=1)
+    goal = goal / goal.sum(axis=1, keepdims=True)
     offset, share = np.zeros(goal.shape), np.full(goal.shape, np.nan)
-    for t in np.flatnonzero(total[:, 0] > 0).tolist():
-        here, present = scores[t] > -np.inf, membership[t].any(axis=0)
-        found = _solve(scores[t, here], membership[t][here][:, present], goal[t, present], model, k)
+    for t in np.flatnonzero(present.any(axis=1)).tolist():
+        here, groups = scores[t] > -np.inf, present[t]
+        m, possible = membership[t][here][:, groups], goal[t, groups]
         share[t] = 0.0
-        offset[t, present], share[t, present] = found
+        if possible.sum() > 0 and np.ptp(scores[t, here]) <= _WIDEST_SPAN:
+            solution = _solve(scores[t, here], m, possible / possible.sum(), model, k)
+            offset[t, groups], share[t, groups] = solution
+        else:  # everything is for groups without documents, or the policy is one ranking
+            exposure = PlackettLuce(scores[t, here]).exposure(model, k, tolerance=_TOLERANCE).value @ m
+            share[t, groups] = exposure / exposure.sum()
     return Offsets(offset, share, goal)
 
 
@@ -106,47 +114,47 @@ def _solve(
 
     temperature, span = 1.0, float(np.ptp(scores))
     offset = np.zeros(len(goal))
-    wanted = goal * exposures(offset).sum()
+    sums = exposures(offset)
+    wanted = goal * sums.sum()
     is_free = bool(np.all(m.sum(axis=1) > 0))  # then only differences of offsets matter
     stages = int(np.ceil(np.log2(max(span / _SMOOTH_SPAN, 1.0)) / 2))
     for stage in range(stages, -1, -1):
         temperature = 4.0**stage
         near = (1e-6 if stage else MET / 4) * wanted.sum()
-        largest = span + _CERTAIN * temperature
-        sums = exposures(offset)
-        for _ in range(100):
+        certain = span + _CERTAIN * temperature  # what makes any order of two documents certain
+        radius, travelled, sums = 16 * temperature, 0.0, exposures(offset)
+        best, least = (offset, sums), np.linalg.norm(wanted - sums)
+        for _ in range(200):
             missing = wanted - sums
-            if np.abs(missing).max() <= near:
+            if np.abs(missing).max() <= near or travelled > 4 * certain:
                 break
-            step = _conjugate_gradients(derivative(offset), missing, _LARGEST_STEP * temperature)
-            start, step = offset, step * min(1.0, _LARGEST_STEP * temperature / np.abs(step).max())
-            for halving in range(20):
-                offset = start + step / 2**halving
-                offset = np.clip(offset - offset.mean() * is_free, -largest, largest)
+            radius = min(radius, certain / np.abs(missing).max())
+            direction = _conjugate_gradients(derivative(offset), missing, 1 / radius)
+            start, slope = offset, missing @ direction
+            for halving in range(60):
+                offset = start + direction / 2**halving
+                offset = offset - offset.mean() * is_free
                 sums = exposures(offset)
-                if np.linalg.norm(wanted - sums) < np.linalg.norm(missing):
+                if (wanted - sums) @ direction >= -_OVERSHOT * slope:
                     break
-            else:  # as near as it gets
-                break
+            radius *= 4.0 if halving == 0 else 0.5**halving
+            travelled += np.ptp(m @ (offset - start))
+            distance = np.linalg.norm(wanted - sums)
+            # Not by less: out of reach, ever larger offsets would come ever nearer.
+            if distance < least - near / 4:
+                best, least, travelled = (offset, sums), distance, 0.0
+        offset, sums = best
     return offset, sums / sums.sum()
 
 
-def _conjugate_gradients(product: Callable[[Floats], Floats], right: Floats, largest: float) -> Floats:
-    """An approximate solution x of `product(x) = right`, for a symmetric product that is nowhere negative.
-
-    A direction in which nothing changes any more, because a group is before all others with certainty, gets a step of
-    the `largest` size: an unmet goal is still approached.
-    """
+def _conjugate_gradients(product: Callable[[Floats], Floats], right: Floats, ridge: float) -> Floats:
+    """An approximate solution x of `product(x) + ridge·x = right`, for a symmetric product that is nowhere negative."""
     x: Floats = np.zeros(right.size)
     residual = right.copy()
     direction, squared = residual.copy(), residual @ residual
     for _ in range(right.size):
-        image = product(direction)
-        curvature = direction @ image
-        if curvature <= 1e-14 * (direction @ direction):
-            step: Floats = x + direction * (largest / np.abs(direction).max())
-            return step
-        length = squared / curvature
+        image = product(direction) + ridge * direction
+        length = squared / (direction @ image)
         x = x + length * direction
         residual = residual - length * image
         before, squared = squared, residual @ residual
