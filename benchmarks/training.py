@@ -1,7 +1,11 @@
 """What trained policies reach on web search data, beside baselines, and how fast training is.
 
+    python benchmarks/training.py simulated
     python benchmarks/training.py letor train.letor.gz test.letor.gz
+    python benchmarks/training.py german german.data
+    python benchmarks/training.py trees train.letor.gz test.letor.gz
     python benchmarks/training.py speed
+    python benchmarks/training.py letor-large
 
 The papers' own experiments are in experiments/ (`make experiment-simulated`, `make experiment-german`).
 """
@@ -11,6 +15,7 @@ from __future__ import annotations
 import os
 import resource
 import sys
+import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -20,11 +25,21 @@ os.environ.setdefault(
 )  # one query's matrices are too small to share among threads
 
 import numpy as np
+from scipy.optimize import minimize
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from experiments.measuring import measure_rankings
-from fairevals.training import Dataset, Settings, load_dataset, train_policy
+from experiments.curves import reach
+from experiments.datasets import german_credit, simulated
+from experiments.measuring import (
+    TEMPERATURE,
+    Outcome,
+    alternatives,
+    measure_policy,
+    measure_rankings,
+    random_order,
+)
+from fairevals.training import Dataset, Objective, Settings, load_dataset, sweep, train_policy
 from fairevals.typing import Floats
 
 MEASURES = {"2^g-1": "nDCG(dcg='exp-log2')@10", "g": "nDCG@10"}
@@ -49,6 +64,39 @@ def row(name: str, seeds: int, scores_of: Callable[[int], Floats], test: Dataset
     return means[0]
 
 
+def converge() -> None:
+    """The default solver on the simulated data, against a direct search over the two parameters."""
+    data = simulated()
+    batch = data.batch(range(len(data)))
+    print(f"Simulated data, {len(data)} queries of {int(data.lengths[0])}, default options")
+    print("  lambda   nDCG  D_group  objective  converged  seconds of processor")
+    for lam in (0.0, 1.0, 5.0, 10.0, 25.0, 50.0, 100.0):
+        begin = time.process_time()
+        policy = train_policy(Settings.for_method("fair-pg-rank", lam=lam), data)
+        seconds, outcome = time.process_time() - begin, measure_policy(policy, data)
+        objective = Objective.of(lam=lam)
+
+        def cost(theta: Floats, objective: Objective = objective) -> float:
+            return -float(objective.value(batch.features @ theta, batch).mean())
+
+        mine = objective.value(policy.predict(data).reshape(batch.grades.shape), batch).mean()
+        theta = policy.model.parameters["theta"] * policy.standardiser.scale / policy.fit.temperature
+        starts = ([3.0, 3.0], [9.0, 1.0], [3.0, 0.0], [0.5, 0.0], theta)
+        options = {"maxiter": 60, "xatol": 1e-3, "fatol": 1e-5}
+        best = -min(minimize(cost, start, method="Nelder-Mead", options=options).fun for start in starts)
+        reached = mine >= best - 0.002 and seconds < 2
+        reached &= lam != 0 or mine >= 0.970
+        reached &= lam != 25 or outcome.package < 0.004
+        print(
+            f"  {lam:6g} {outcome.ndcg:.4f}   {outcome.package:.4f}     {mine:.4f}     {best:.4f}  {seconds:.2f}: "
+            f"{verdict(bool(reached))}",
+            flush=True,
+        )
+    print(
+        "  within .002 of the converged objective in under 2 s; at least .970 at 0; D_group below .004 at 25"
+    )
+
+
 def letor(train_path: str, test_path: str) -> None:
     data, test = load_dataset(train_path), load_dataset(test_path)
     test = test.with_features(data.features.shape[1])
@@ -70,6 +118,7 @@ def letor(train_path: str, test_path: str) -> None:
     ridge = row("ridge", 1, scores_of("ridge"), test)
     listnet = row("listnet", 3, scores_of("listnet"), test)
     pg_rank = row("pg-rank", 3, scores_of("pg-rank"), test)
+    print(f"  pg-rank, linear, default options, at least .765: {verdict(pg_rank >= 0.765)}")
     row("pg-rank (reinforce)", 3, scores_of("pg-rank", estimator="reinforce"), test)
     bandit_rank = row("bandit-rank", 3, scores_of("bandit-rank"), test)
     print(f"  pg-rank at least as good as ridge: {verdict(pg_rank >= ridge)}")
@@ -135,6 +184,86 @@ def lightgbm_rows(data: Dataset, train: Dataset, valid: Dataset, test: Dataset) 
     print("  LightGBM's own ndcg@10 uses the gain 2^g-1, and is 1 on a topic without a relevant document")
 
 
+BOUNDS = (0.001, 0.005, 0.02)
+
+
+def german(path: str) -> None:
+    """λ=0 with a parity offset and at temperatures, and policies under a bound of D_group; nothing chosen on test."""
+    rows: dict[str, list[tuple[float, float, float]]] = {}
+    for seed in range(5):
+        train, test = german_credit(path, seed)
+        chance = measure_policy(random_order(test), test)
+
+        def add(name: str, outcome: Outcome, chance: Outcome = chance) -> None:
+            rows.setdefault(name, []).append((outcome.ndcg, outcome.ndcg - chance.ndcg, outcome.package))
+
+        add("random order", chance)
+        # The published data are standardised already.
+        policy = train_policy(Settings.for_method("pg-rank", seed=seed, standardise=False), train)
+        for how, temperature, outcome in alternatives(policy, test):
+            add(f"λ=0, {how}" + (f" {temperature:g}" if how == TEMPERATURE else " offset"), outcome)
+        options = {"max_disparities": BOUNDS, "seeds": [seed], "standardise": False, "jobs": os.cpu_count()}
+        for bound, policy in zip(BOUNDS, sweep("fair-pg-rank", train, **options), strict=True):
+            add(f"D_group at most {bound:g}", measure_policy(policy, test))
+    means = {name: np.mean(values, axis=0) for name, values in rows.items()}
+    print(
+        "German Credit, 500 training and 100 test queries of ten people; test queries, mean (sd) over seeds 0-4"
+    )
+    print(f"  {'':24} {'nDCG':>15} {'above random':>18} {'D_group':>20}")
+    for name, values in rows.items():
+        sd = np.std(values, axis=0, ddof=1)
+        cells = [f"{means[name][n]:8.4f} ({sd[n]:.4f})" for n in range(3)]
+        print(f"  {name:24} {cells[0]:>15} {cells[1]:>18} {cells[2]:>20}")
+    _, above, disparity = means["λ=0, parity offset"]
+    right = bool(above >= 0.09 and disparity <= 0.001)
+    print(f"  the offset at D_group at most .001, nDCG at least .09 above random: {verdict(right)}")
+    heated = [(0.0, means["random order"][0])]
+    heated += [(mean[2], mean[0]) for name, mean in means.items() if TEMPERATURE in name]
+    for bound in BOUNDS:
+        ndcg, _, disparity = means[f"D_group at most {bound:g}"]
+        there = reach(heated, disparity)
+        print(
+            f"  at most {bound:g}: nDCG {ndcg:.4f}, a temperature of the same test D_group {there:.4f}: "
+            f"{verdict(ndcg >= there)}"
+        )
+
+
+def trees(train_path: str, test_path: str) -> None:
+    """Boosted trees at default settings beside LightGBM's own lambdarank: quality, and time in this process."""
+    import lightgbm
+
+    data, test = load_dataset(train_path), load_dataset(test_path)
+    test = test.with_features(data.features.shape[1])
+    print(
+        f"Trees, {len(data)} training topics, nothing else given; nDCG@10 of greedy rankings on {len(test)} test topics"
+    )
+    print(f"  {'':48} {'  '.join(f'gain {gain:10}' for gain in MEASURES)}")
+
+    def boosted(seed: int) -> Floats:
+        return train_policy(Settings.for_method("pg-rank", model="trees", seed=seed), data).predict(test)
+
+    def lambdarank(seed: int) -> Floats:
+        known = lightgbm.Dataset(data.features, data.grades.astype(int), group=data.lengths)
+        options = {"objective": "lambdarank", "verbose": -1, "num_threads": 1, "seed": seed}
+        return np.asarray(lightgbm.train(options, known, num_boost_round=100).predict(test.features))
+
+    reached = row("pg-rank, trees, seed 0", 1, boosted, test)
+    row("pg-rank, trees, seeds 0-4", 5, boosted, test)
+    row("lightgbm, lambdarank, defaults, 100 trees", 1, lambdarank, test)
+    print(f"  pg-rank with trees at least .765: {verdict(reached >= 0.765)}")
+    times = []
+    for work in (boosted, lambdarank):
+        begin = time.process_time()
+        for seed in range(3):
+            work(seed)
+        times.append((time.process_time() - begin) / 3)
+    ratio = times[0] / times[1]
+    print(
+        f"  processor time {times[0]:.2f} s against {times[1]:.2f} s of lambdarank, {ratio:.1f} times (at most 15): "
+        f"{verdict(ratio <= 15)}"
+    )
+
+
 def speed() -> None:
     queries, documents, features = 20_000, 24, 700
     print(
@@ -148,7 +277,7 @@ def speed() -> None:
     data = Dataset(names, [""] * len(grades), starts, values, grades)
     for estimator, limit in (("reinforce", 60), ("pl-rank", 60), ("exact", 180)):
         begin, processor = time.perf_counter(), time.process_time()
-        settings = Settings.for_method("pg-rank", estimator=estimator, samples=10, epochs=1, standardise=True)
+        settings = Settings.for_method("pg-rank", estimator=estimator, samples=10, epochs=1, batch=1)
         train_policy(settings, data)
         seconds, processor = time.perf_counter() - begin, time.process_time() - processor
         print(
@@ -160,8 +289,59 @@ def speed() -> None:
     print(f"  peak memory {peak:.2f} times the data (below 3): {verdict(peak < 3)}")
 
 
+def letor_large(queries: str = "20000") -> None:
+    """Read and train on a file of the size of the largest public sets; needs 2 GB on the disk."""
+    documents, features, filled = 24, 700, 300
+    print(
+        f"A LETOR file of {queries} queries x {documents} documents x {features} features, {filled} of them not 0"
+    )
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "large.letor")
+        write_large(path, int(queries), documents, features, filled)
+        print(f"  {path.stat().st_size / 1e9:.2f} GB")
+        begin, processor = time.perf_counter(), time.process_time()
+        data = load_dataset(path)
+    seconds, processor = time.perf_counter() - begin, time.process_time() - processor
+    print(
+        f"  loading: {seconds:.1f} s ({processor:.1f} s of processor), at most 40: {verdict(seconds <= 40)}"
+    )
+    print(f"  peak memory {peak_gib():.2f} GiB (at most 1.5): {verdict(peak_gib() <= 1.5)}", flush=True)
+    times = []
+    for epochs in (0, 1):
+        begin = time.perf_counter()
+        train_policy(Settings.for_method("pg-rank", solver="adam", batch=32, epochs=epochs), data)
+        times.append(time.perf_counter() - begin)
+    seconds = times[1] - times[0]
+    print(f"  an epoch of batch 32, exact: {seconds:.1f} s, at most 10: {verdict(seconds <= 10)}")
+    print(f"  peak memory {peak_gib():.2f} GiB (at most 2.5): {verdict(peak_gib() <= 2.5)}")
+
+
+def peak_gib() -> float:
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
+
+
+def write_large(path: Path, queries: int, documents: int, features: int, filled: int) -> None:
+    """Lines with random features, a hundred documents with the same ones."""
+    rng, lines = np.random.default_rng(0), queries * documents
+    texts = []
+    for _ in range(max(1, lines // 100)):
+        chosen = np.sort(rng.choice(features, filled, replace=False)) + 1
+        values = rng.random(filled)
+        texts.append(" ".join(f"{n}:{x:.6f}" for n, x in zip(chosen.tolist(), values.tolist(), strict=True)))
+    with path.open("w") as file:
+        for n, grade in enumerate(rng.integers(0, 5, lines).tolist()):
+            file.write(f"{grade} qid:{n // documents + 1} {texts[n % len(texts)]} # d{n}\n")
+
+
 if __name__ == "__main__":
-    sections = {"letor": letor, "speed": speed}
+    sections = {
+        "simulated": converge,
+        "letor": letor,
+        "trees": trees,
+        "german": german,
+        "speed": speed,
+        "letor-large": letor_large,
+    }
     if len(sys.argv) < 2 or sys.argv[1] not in sections:
         sys.exit(__doc__)
     begin = time.perf_counter()

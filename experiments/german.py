@@ -12,7 +12,14 @@ from experiments.datasets import People, credit_queries, find_german, read_peopl
 from experiments.german_claims import claims
 from experiments.german_figures import drawings, numbers, table
 from experiments.german_points import TIES, SeriesPolicy, summarise
-from experiments.measuring import measure_policy, random_order, tied_queries
+from experiments.measuring import (
+    PARITY,
+    TEMPERATURE,
+    alternatives,
+    measure_policy,
+    random_order,
+    tied_queries,
+)
 from experiments.results import Budget, Reproduction
 from fairevals.errors import UsageError, escape
 from fairevals.training import sweep
@@ -35,7 +42,7 @@ class Series:
         return [(ties, lam) for ties in self.ties for lam in self.lambdas if lam or ties == self.ties[0]]
 
 
-PAPERS_RECIPE = {"lr": 0.001, "batch": 1, "standardise": False}
+PAPERS_RECIPE = {"solver": "adam", "lr": 0.001, "batch": 1, "keep": "last", "standardise": False}
 """Appendix B.5: Adam, no regularisation, one query per step; the data are standardised already."""
 
 
@@ -73,9 +80,24 @@ def series(quick: bool) -> tuple[Series, ...]:
             "DELTR",
             "deltr",
             (0.0, 1e6) if quick else (0.0, 1.0, 10.0, 100.0, 1e3, 1e4, 1e5, 1e6),
-            {"standardise": False, "batch": 10, "epochs": 2 if quick else 12, "lr": 0.003},
+            {**PAPERS_RECIPE, "batch": 10, "epochs": 2 if quick else 12, "lr": 0.003},
         ),
     )
+
+
+ALTERNATIVES = {"exact": (TEMPERATURE, PARITY), "exact, relative": (TEMPERATURE,)}
+"""What is done to the policy of λ = 0 of a series."""
+
+
+def labels(every: Sequence[Series]) -> dict[str, str]:
+    """The label of each series, and of what is done to the policies of λ = 0."""
+    words = {TEMPERATURE: "at temperatures", PARITY: "with a parity offset"}
+    more = {
+        f"{one.name}, {how}": f"{one.label}, λ = 0 {words[how]}"
+        for one in every
+        for how in ALTERNATIVES.get(one.name, ())
+    }
+    return {one.name: one.label for one in every} | more
 
 
 @dataclass(frozen=True)
@@ -115,7 +137,8 @@ def run(files: Sequence[str], budget: Budget) -> Reproduction:
         for number, one in enumerate(every)
         for ties, lam in one.runs()
     ]
-    policies = _with_no_penalty_twice(list(budget.run(train_series, jobs)), every)
+    trained = [policy for several in budget.run(train_series, jobs) for policy in several]
+    policies = _with_no_penalty_twice(trained, every)
     means = [*summarise(list(chances.values())), *summarise(policies)]
     return Reproduction(
         name="fair-pg-rank-german",
@@ -136,7 +159,7 @@ def run(files: Sequence[str], budget: Budget) -> Reproduction:
             "(training: ties = first). Policies are trained in both ways and measured in both ways.",
         ),
         claims=claims(means),
-        drawings=drawings(means, {one.name: one.label for one in every}),
+        drawings=drawings(means, labels(every)),
         tables=(("Means over seeds on the test queries", table(means)),),
         numbers={"numbers.csv": numbers([*chances.values(), *policies]), "means.csv": table(means)},
         settings=(
@@ -156,6 +179,9 @@ def run(files: Sequence[str], budget: Budget) -> Reproduction:
             "Relative features are not in the paper: from every feature, its mean over the person's own group in the "
             "query is subtracted. Scores that are linear in them have the same mean in both groups of every "
             "query, so λ need not flatten the whole ranking to treat the groups alike in unseen queries.",
+            "Two alternatives to training for fairness are not in the paper either: the policy of λ = 0 at higher "
+            "temperatures, and with an offset of each group that gives both the same mean exposure (parity). With "
+            "parity D_group is 0 whatever the grades, since it counts over-exposure of the group of higher merit only.",
             "The published code trains with a different disparity from the one it measures: the exposure of good "
             "risks only. This and its sampling may be why it collapses to a random order. Here training and "
             "measurement use the same.",
@@ -166,20 +192,32 @@ def run(files: Sequence[str], budget: Budget) -> Reproduction:
     )
 
 
-def train_series(job: GermanJob) -> SeriesPolicy:
-    """Train one policy and measure it."""
+def train_series(job: GermanJob) -> list[SeriesPolicy]:
+    """Train one policy and measure it; with λ = 0 and exact gradients, also what may be done to it instead."""
     one = series(job.quick)[job.series]
     train, test = credit_queries(*job.people, job.seed, job.queries)
     disparity = f"D_group(attr='group',ties={job.ties!r})"
     options = {"lambdas": [job.lam], "seeds": [job.seed], "disparity": disparity, **one.training}
     (policy,) = sweep(one.method, train, **options)
-    return SeriesPolicy(one.name, job.ties, job.lam, job.seed, measure_policy(policy, test), job.chance)
+    own = SeriesPolicy(one.name, job.ties, job.lam, job.seed, measure_policy(policy, test), job.chance)
+    if job.lam or one.name not in ALTERNATIVES:
+        return [own]
+    return [
+        own,
+        *(
+            replace(own, name=f"{one.name}, {how}", lam=temperature, outcome=outcome)
+            for how, temperature, outcome in alternatives(policy, test)
+            if how in ALTERNATIVES[one.name]
+        ),
+    ]
 
 
 def _with_no_penalty_twice(trained: Sequence[SeriesPolicy], every: Sequence[Series]) -> list[SeriesPolicy]:
     """At λ = 0 nothing depends on the ties, so such a policy is used for every way of counting."""
     ways = {one.name: one.ties for one in every}
-    again = [replace(t, ties=ties) for t in trained if not t.lam for ties in ways[t.name][1:]]
+    again = [
+        replace(t, ties=ties) for t in trained if not t.lam and t.name in ways for ties in ways[t.name][1:]
+    ]
     return [*trained, *again]
 
 

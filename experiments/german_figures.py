@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from experiments.german_points import COUNTED, TIES, SeriesMean, SeriesPolicy, curve_of
+from experiments.measuring import PARITY, TEMPERATURE
 from experiments.results import Drawing
 from fairevals.io.out import Table
 from fairevals.report.style import COLOURS, INK, MARKERS, band, styled
@@ -36,7 +37,11 @@ def table(means: Sequence[SeriesMean]) -> Table:
             (
                 m.name,
                 m.ties,
-                f"{m.lam:g}",
+                f"T = {m.lam:g}"
+                if m.name.endswith(TEMPERATURE)
+                else "0"
+                if m.name.endswith(PARITY)
+                else f"{m.lam:g}",
                 m.ndcg,
                 m.ndcg_sd,
                 m.above,
@@ -65,11 +70,12 @@ def drawings(means: Sequence[SeriesMean], labels: Mapping[str, str]) -> tuple[Dr
         Drawing.of(
             "tradeoff",
             tradeoff_figure(means, labels),
-            "D_group against nDCG for Fair-PG-Rank, the linear programme and DELTR, D_group counted as in this "
-            "package on the left and as in the published code on the right; the numbers are in the table.",
+            "D_group against nDCG for Fair-PG-Rank, the linear programme, DELTR, and λ = 0 at higher temperatures and "
+            "with a parity offset, D_group counted as in this package on the left and as in the published code on the "
+            "right; the numbers are in the table.",
             "Cost and benefit of λ on the test queries, one point per λ; below and to the right is better. Left: "
             "D_group as this package counts it, right: as the published code does. The dotted line "
-            "is a random order.",
+            "is a random order. Temperatures from 1 to 32, and the parity offset, are applied to policies of λ = 0.",
         ),
     )
 
@@ -78,7 +84,8 @@ def lambda_figure(means: Sequence[SeriesMean], labels: Mapping[str, str]) -> Fig
     """nDCG and D_group along λ, with bands of a standard deviation."""
     from matplotlib.figure import Figure
 
-    curves = {name: curve_of(means, name, "both") for name in labels if name not in ("lp", "deltr")}
+    others = ("lp", "deltr", TEMPERATURE, PARITY)
+    curves = {name: curve_of(means, name, "both") for name in labels if not name.endswith(others)}
     place = {lam: x for x, lam in enumerate(sorted({m.lam for curve in curves.values() for m in curve}))}
     with styled():
         figure = Figure(figsize=(10.4, 4.2))

@@ -5,7 +5,7 @@ No other module of the experiments computes a measure.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -17,6 +17,7 @@ from fairevals.measures import parse_measure
 from fairevals.measures.base import ExposureMeasure, LinearMeasure
 from fairevals.measures.disparity import TIE
 from fairevals.measures.group_sums import group_means
+from fairevals.policy.offsets import exposure_offsets
 from fairevals.policy.plackett_luce import PlackettLuce
 from fairevals.training import Dataset, Settings, Standardiser, TrainedPolicy, make_model
 from fairevals.training.data import groups_needed
@@ -69,6 +70,31 @@ def exposures(policy: TrainedPolicy, data: Dataset) -> Floats:
         attention = parse_attention("log2").weights(shape[1])
         return np.stack([mixture.exposure(attention) for mixture in policy.mixtures(data)])
     return PlackettLuce(policy.predict(data).reshape(shape)).exposure("log2").value
+
+
+TEMPERATURE, PARITY = "temperature", "parity"
+TEMPERATURES = (1.0, 2.0, 4.0, 8.0, 16.0, 32.0)
+
+
+def alternatives(policy: TrainedPolicy, data: Dataset) -> Iterator[tuple[str, float, Outcome]]:
+    """What a policy of λ = 0 reaches without being trained for fairness: (how, temperature, outcome).
+
+    At higher temperatures its order is more random. With a parity offset, all groups of a topic have the same mean
+    exposure; this needs no grades. D_group is then 0 by either way of counting, because it only counts over-exposure of
+    the group of higher merit.
+    """
+    batch = data.batch(range(len(data)))
+    if batch.membership is None:
+        raise groups_needed("a parity offset")
+    scores = policy.predict(data).reshape(batch.grades.shape)
+    for temperature in TEMPERATURES:
+        yield TEMPERATURE, temperature, _measure_scores(scores / temperature, data)
+    offsets = exposure_offsets(scores, batch.membership, batch.membership.sum(axis=1)).value
+    yield PARITY, 1.0, _measure_scores(scores + np.einsum("tdg,tg->td", batch.membership, offsets), data)
+
+
+def _measure_scores(scores: Floats, data: Dataset) -> Outcome:
+    return measure_exposure(PlackettLuce(scores).exposure("log2").value, data)
 
 
 def _view(exposure: Floats, data: Dataset) -> Exposed:

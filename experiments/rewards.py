@@ -35,6 +35,8 @@ from fairevals.training.models import Model
 
 GAMMAS = (0.25, 0.5, 0.75, 1.0)
 """The paper's choices of γ, the weight of the reward beside the cross entropy."""
+LISTNET = {"solver": "adam", "epochs": 20, "batch": 1, "lr": 0.001}
+"""How ListNet is trained: in the same way as the bandit."""
 SHOWN = ("epochs", "lr", "samples", "max_drawn", "epsilon", "dropout", "weight_decay", "beta1", "patience")
 """Settings that the page names."""
 
@@ -134,14 +136,14 @@ def make_jobs(
     gammas = GAMMAS[1::2] if quick else GAMMAS
     along, table = [], [RewardsJob(splits, Settings.for_method("ridge"))]
     for seed in seeds:
-        common = {**training, "seed": seed}
+        common = {**training, "keep": "last", "seed": seed}  # the last epoch, or the best on validation data
         for name in rewards:
             settings = Settings.for_method(OURS, reward=REWARDS[name], reward_weight=1.0, **common)
             along.append(RewardsJob(splits, settings, name))
         table += [
             RewardsJob(splits, Settings.for_method(OURS, reward_weight=gamma, **common)) for gamma in gammas
         ]
-        table.append(RewardsJob(splits, Settings.for_method("listnet", seed=seed)))
+        table.append(RewardsJob(splits, Settings.for_method("listnet", seed=seed, **LISTNET)))
     return along, table
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from experiments.curves import CurvePoint
+from experiments.measuring import PARITY, TEMPERATURE
 from experiments.results import Drawing
 from experiments.simulated_claims import FAIR, LABELS, curve_of
 from fairevals.io.out import Table
@@ -17,6 +18,10 @@ from fairevals.typing import Floats
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+SHOWN = LABELS | {
+    TEMPERATURE: "Fair-PG-Rank, λ = 0, at higher temperatures",
+    PARITY: "Fair-PG-Rank, λ = 0, with a parity offset",
+}
 ON_MAP = "#1a1a1a"
 """The colour of marks on the maps, which stay pale in a dark scheme too."""
 
@@ -39,8 +44,7 @@ def tables(points: Sequence[CurvePoint]) -> tuple[tuple[str, Table], ...]:
     )
     rest = tuple(
         (
-            f"{LABELS.get(p.method, 'random order')}, draw {p.seed}"
-            + (f", λ = {p.lam:g}" if p.method in LABELS else ""),
+            f"{SHOWN.get(p.method, 'random order')}, draw {p.seed}{_at(p)}",
             p.ndcg,
             p.disparity,
         )
@@ -51,6 +55,12 @@ def tables(points: Sequence[CurvePoint]) -> tuple[tuple[str, Table], ...]:
         ("Fair-PG-Rank", Table(head, fair)),
         ("Baselines, and a random order", Table(("method, draw, λ", "nDCG", "D_group"), rest)),
     )
+
+
+def _at(p: CurvePoint) -> str:
+    if p.method == TEMPERATURE:
+        return f", temperature {p.lam:g}"
+    return f", λ = {p.lam:g}" if p.method in LABELS else ""
 
 
 def drawings(
@@ -70,16 +80,18 @@ def drawings(
         Drawing.of(
             "tradeoff",
             tradeoff_figure(points, draw),
-            "Curves of D_group against nDCG for Fair-PG-Rank, the linear programme and DELTR, one point per λ. "
+            "Curves of D_group against nDCG for Fair-PG-Rank, the linear programme and DELTR, one point per λ, and for "
+            "λ = 0 at higher temperatures and with a parity offset. "
             + "; ".join(
-                f"{LABELS[m]} from nDCG {c[0].ndcg:.3f}, D_group {c[0].disparity:.4f} to "
+                f"{SHOWN[m]} from nDCG {c[0].ndcg:.3f}, D_group {c[0].disparity:.4f} to "
                 f"{c[-1].ndcg:.3f}, {c[-1].disparity:.4f}"
-                for m in LABELS
+                for m in SHOWN
                 if (c := curve_of(points, m, draw))
             )
             + ".",
             f"Cost and benefit of λ: one point per λ, draw {draw} thick, the other draws thin. Below and to the "
-            "right is better; the vertical line is a random order.",
+            "right is better; the vertical line is a random order. Temperatures and the parity offset are applied to "
+            "the policy of λ = 0.",
         ),
     )
 
@@ -128,7 +140,7 @@ def tradeoff_figure(points: Sequence[CurvePoint], draw: int) -> Figure:
     with styled():
         figure = Figure(figsize=(7.4, 4.6))
         axes = figure.add_subplot()
-        for number, (method, label) in enumerate(LABELS.items()):
+        for number, (method, label) in enumerate(SHOWN.items()):
             for each in draws:
                 curve = curve_of(points, method, each)
                 main = each == draw

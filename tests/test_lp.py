@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from fairevals.measures.disparity import group_disparity
 from fairevals.reranking import lp
-from fairevals.reranking.lp import Mixture, birkhoff, fair_mixture
+from fairevals.reranking.lp import RankingMixture, birkhoff, fair_mixture
 
 
 def attention(n):
@@ -35,7 +35,7 @@ def test_no_ranking_and_no_mixture_beats_the_programme(seed, n, groups, lam, sof
     assert mixture.weights.sum() == pytest.approx(1) and mixture.weights.min() > 0
     best = objective(mixture.exposure(v), grades, membership, lam)
     for _ in range(20):
-        other = Mixture(rng.dirichlet(np.ones(4)), np.array([rng.permutation(n) for _ in range(4)]))
+        other = RankingMixture(rng.dirichlet(np.ones(4)), np.array([rng.permutation(n) for _ in range(4)]))
         assert objective(other.exposure(v), grades, membership, lam) <= best + 1e-7
 
 
@@ -60,6 +60,33 @@ def test_the_dual_reaches_the_objective_of_highs(seed, n, lam):
     # HiGHS itself stops at 1e-7 of feasibility.
     assert solutions[0] >= solutions[1] - 1e-12 * max(1, abs(solutions[1]))
     assert solutions[0] == pytest.approx(solutions[1], abs=2e-6)
+
+
+@given(st.integers(0, 10**6), st.integers(2, 40), st.floats(0, 5))
+@settings(max_examples=60, deadline=None)
+def test_the_dual_is_optimal_to_rounding(seed, n, lam):
+    """The dual function has kinks where two documents exchange ranks; its least value bounds every policy."""
+    rng = np.random.default_rng(seed)
+    grades, membership = rng.random(n) * 3, rng.dirichlet([1, 1], size=n)
+    v, u = attention(n), np.exp2(grades) - 1
+    means = (grades @ membership) / membership.sum(axis=0)
+    i, j = np.argsort(-means)
+    c = membership[:, i] / (grades @ membership[:, i]) - membership[:, j] / (grades @ membership[:, j])
+    with np.errstate(divide="ignore", invalid="ignore"):
+        kinks = (np.subtract.outer(u, u) / np.subtract.outer(c, c)).ravel()
+    multipliers = np.append(kinks[(kinks > 0) & (kinks < lam)], [0.0, lam])
+    bound = np.min(np.sort(u - multipliers[:, None] * c, axis=1)[:, ::-1] @ v)
+    solution = fair_mixture(grades, membership, lam)
+    assert len(solution.weights) <= 2
+    reached = objective(solution.exposure(v), grades, membership, lam)
+    assert reached == pytest.approx(bound, rel=1e-12, abs=1e-12)
+
+
+def test_the_attention_of_a_cutoff():
+    grades, membership = np.array([3.0, 2.0, 1.0]), np.eye(2)[[0, 0, 1]]
+    v = np.array([1.0, 0.0, 0.0])
+    exposure = fair_mixture(grades, membership, 100.0, attention=v).exposure(v)
+    assert exposure @ membership / (grades @ membership) == pytest.approx([1 / 6, 1 / 6])
 
 
 def test_the_dual_is_the_best_of_all_mixtures_of_two_rankings():
@@ -102,6 +129,6 @@ def test_birkhoff_of_a_dense_matrix():
 
 
 def test_samples_of_a_mixture_have_its_shares():
-    mixture = Mixture(np.array([0.6, 0.3, 0.1]), np.array([[0, 1], [1, 0], [0, 1]]))
+    mixture = RankingMixture(np.array([0.6, 0.3, 0.1]), np.array([[0, 1], [1, 0], [0, 1]]))
     drawn = mixture.sample(1000, np.random.default_rng(0))
     assert abs((drawn[:, 0] == 0).mean() - 0.7) <= 0.002

@@ -28,6 +28,8 @@ from fairevals.training import (
     write_results,
 )
 
+pytestmark = pytest.mark.usefixtures("wide_screen")
+
 
 def call(module, *words):
     name = module.__name__.rsplit(".", 1)[1]
@@ -68,12 +70,13 @@ def test_train_writes_what_it_says_and_predict_repeats_it(files, capsys):
     )  # fmt: skip
     assert code == 0
     printed = capsys.readouterr().out
-    assert "fair-pg-rank-lambda2-seed1" in printed and "D_group" in printed
+    assert re.search("(?m)^λ=2 ", printed) and "D_group" in printed
     rows = summary(out)
     header = "policy,method,lambda,seed,split,measure,value,se,undefined"
-    assert list(rows[0]) == header.split(",") and {row["method"] for row in rows} == {"fair-pg-rank"}
+    assert list(rows[0]) == header.split(",")
     assert {row["split"] for row in rows} == {"train", "valid", "test"}
-    assert {row["lambda"] for row in rows} == {"0", "2"} and {row["seed"] for row in rows} == {"0", "1"}
+    trained = [row for row in rows if row["method"] == "fair-pg-rank"]
+    assert {row["lambda"] for row in trained} == {"0", "2"} and {row["seed"] for row in trained} == {"0", "1"}
     assert all(
         (row["se"] != "") == (row["measure"] == "ERR" and ".greedy" not in row["policy"]) for row in rows
     )
@@ -101,57 +104,64 @@ def test_train_writes_what_it_says_and_predict_repeats_it(files, capsys):
 
 def test_the_table_is_what_the_summary_says(files, capsys):
     out = files / "out"
-    words = (
+    words = [
         "--train",
         files / "train.letor",
         "--test",
         files / "test.letor",
-        "--epochs",
-        "3",
-        "--eval-samples",
-        "20",
-    )
-    call(
-        train,
-        "fair-pg-rank",
-        *words,
         "--groups",
         files / "groups.csv",
-        "--lambda",
-        "0",
-        "--lambda",
-        "2",
-        "-o",
-        out,
-    )
+    ]
+    words += ["--lambda", "2", "--seeds", "2", "--epochs", "3", "--lr", "0.1", "--eval-samples", "20"]
+    call(train, "fair-pg-rank", *words, "-o", out)
     printed = capsys.readouterr()
     head, rule, *lines = printed.out.splitlines()
-    assert head.split("  ")[0] == "policy (test)" and set(rule) == {"─"}
-    measures = [f"nDCG(dcg='exp-log2'){cut}" for cut in ("", "@10")]
-    measures += ["ERR", "D_ind", "D_group(attr='group')", "D_cross", "EE_L"]
-    arrows = "↑↑↑↓↓↓↓"
-    assert head.split()[2:] == [word for pair in zip(measures, arrows, strict=True) for word in pair]
-    rows = [row for row in summary(out) if row["split"] == "test"]
-    # The order of the sweep, not of merit.
-    assert [line.split()[0] for line in lines] == list(dict.fromkeys(row["policy"] for row in rows))
-    cells = {line.split()[0]: re.findall(r"(\d\.\d{4})(?: ±(\d\.\d{4}))?( \*)?", line) for line in lines}
-    for column, (measure, arrow) in enumerate(zip(measures, arrows, strict=True)):
-        own = [row for row in rows if row["measure"] == measure]
-        best = (max if arrow == "↑" else min)(f"{float(row['value']):.4f}" for row in own)
-        for row in own:
-            value, se, star = cells[row["policy"]][column]
-            assert value == f"{float(row['value']):.4f}"
-            assert se == (f"{float(row['se']):.4f}" if row["se"] else "")
-            assert bool(star) == (value == best)
+    assert head.split("  ")[0] == "fair-pg-rank (test data)" and set(rule) == {"─"}
+    columns = re.findall(r"((?:train |greedy )?[\w@]+) ([↑↓])", head)
+    shown = ["nDCG", "train nDCG", "D_group", "train D_group", "D_ind", "D_cross", "EE_L", "greedy nDCG@10"]
+    assert columns == list(zip(shown, "↑↑↓↓↓↓↓↑", strict=True))
+    names = [line.split("  ")[0] for line in lines]
+    assert names[:4] == ["random", "λ=0", "λ=0, parity", "λ=2"] and names[4].startswith("λ=0, T=")
+    full = {"nDCG": "nDCG(dcg='exp-log2')", "D_group": "D_group(attr='group')"}
+    full["nDCG@10"] = f"{full['nDCG']}@10"
+    methods = {
+        "random": ("random", ""),
+        names[1]: ("fair-pg-rank", "0"),
+        names[3]: ("fair-pg-rank", "2"),
+    }
+    methods[names[2]] = ("fair-pg-rank+parity", "")
+    methods |= dict.fromkeys(names[4:], ("fair-pg-rank+temperature", "2"))
+    values = {}
+    for name, line in zip(names, lines, strict=True):
+        for (column, _), (cell, star) in zip(
+            columns, re.findall(r" (\d\.\d{4}|–)( \*)?", line[len(name) :]), strict=True
+        ):
+            split = "train" if column.startswith("train") else "test"
+            greedy, measure = column.startswith("greedy"), column.split()[-1]
+            own = [
+                float(row["value"])
+                for row in summary(out)
+                if (row["method"], row["lambda"]) == methods[name]
+                and (row["split"], row["measure"]) == (split, full.get(measure, measure))
+                and row["policy"].endswith(".greedy") == greedy
+            ]
+            assert len(own) == (0 if cell == "–" else 1 if name == "random" else 2)
+            assert cell == (f"{sum(own) / len(own):.4f}" if own else "–")
+            values.setdefault(column, []).append((cell, bool(star)))
+    for column, arrow in columns:
+        cells = [cell for cell, _ in values[column] if cell != "–"]
+        best = (max if arrow == "↑" else min)(cells)
+        assert all(star == (cell == best) for cell, star in values[column])
     assert "the attribute group is that of" in printed.err and "groups.csv: a, b\n" in printed.err
+    assert "means over 2 seeds" in printed.err
 
 
 def test_the_table_names_the_feature_of_the_groups_and_marks_no_lone_policy(files, capsys):
-    words = ("--train", files / "train.letor", "--eval-samples", "5")
+    words = ("--train", files / "train.letor", "--eval-samples", "5", "--no-baselines")
     call(train, "lp", *words, "--group-feature", "3", "-o", files / "lp")
     printed = capsys.readouterr()
     assert "the attribute group is that of feature 3: 0, 1\n" in printed.err
-    assert "*" not in printed.out and "±" not in printed.out
+    assert "*" not in printed.out and "λ=1" in printed.out
     call(train, "ridge", *words, "-o", files / "ridge")
     printed = capsys.readouterr()
     assert "D_group" not in printed.out + printed.err
@@ -159,12 +169,19 @@ def test_the_table_names_the_feature_of_the_groups_and_marks_no_lone_policy(file
 
 def test_what_is_undefined_is_printed_as_such_and_never_the_best(files, capsys):
     (files / "useless.letor").write_text("0 qid:1 1:1 # a\n0 qid:1 1:2 # b\n")
-    call(train, "ridge", "--train", files / "useless.letor", "--eval-samples", "5", "-o", files / "out")
-    lines = capsys.readouterr().out.splitlines()[2:]
-    assert [line.split()[:3] for line in lines] == [
-        ["ridge-seed0", "–", "–"],
-        ["ridge-seed0.greedy", "–", "–"],
+    words = ("--train", files / "train.letor", "--test", files / "useless.letor", "--eval-samples", "5")
+    call(train, "ridge", *words, "-o", files / "out")
+    head, _, *lines = capsys.readouterr().out.splitlines()
+    assert re.findall(r"(?:train )?[\w]+(?= [↑↓])", head)[:4] == [
+        "nDCG",
+        "train nDCG",
+        "D_ind",
+        "train D_ind",
     ]
+    assert [line.split()[0] for line in lines] == ["random", "ridge"]
+    for line in lines:
+        undefined, _, also, _ = re.findall(r" (–|\d\.\d{4}(?: \*)?)", line)[:4]
+        assert undefined == also == "–"
 
 
 def test_the_same_command_twice_gives_the_same_files(files):
@@ -183,7 +200,7 @@ def test_lp_writes_sampled_rankings(files, capsys):
          "--lambda", "0.5", "--eval-samples", "30", "-o", out)  # fmt: skip
     lines = [line.split() for line in (out / "lp-lambda0.5-seed0" / "test.run").read_text().splitlines()]
     assert {line[1] for line in lines} == {str(s) for s in range(1, 31)}
-    assert all(row["se"] == "" for row in summary(out))
+    assert all(row["se"] == "" for row in summary(out) if row["method"] == "lp")
     home = out / "lp-lambda0.5-seed0"
     args = (
         "--data",
@@ -355,7 +372,7 @@ def scored(capsys, *words):
 def test_train_and_score_give_the_same_numbers_bit_for_bit(graded, capsys, method):
     out = graded / "out"
     splits = [word for s in ("train", "valid", "test") for word in (f"--{s}", graded / f"{s}.letor")]
-    options = ["--groups", graded / "groups.csv", "--epochs", "2", "--eval-samples", "50"]
+    options = ["--groups", graded / "groups.csv", "--epochs", "2", "--eval-samples", "50", "--no-baselines"]
     call(train, method, *splits, *options, "-o", out)
     capsys.readouterr()
     rows = summary(out)
@@ -446,3 +463,15 @@ def test_names_of_groups_that_need_quoting(tmp_path, capsys):
     name = "D_group(attr='group')"
     (row,) = (row for row in rows if (row.policy, row.measure) == (policy.name, name))
     assert printed[name] == (repr(row.value), "")
+
+
+def test_the_table_shows_the_disparity_that_was_trained_for(files, capsys):
+    data = ["--train", files / "train.letor", "--groups", files / "groups.csv", "-o", files / "out"]
+    for disparity, head in (
+        ("AWRF(attr='group')", "AWRF ↑"),
+        ("D_group(attr='group',merit='sqrt')", "merit="),
+    ):
+        words = [*data, "--force", "--iterations", 2, "--lambda", 1, "--disparity", disparity]
+        assert call(train, "fair-pg-rank", *words) == 0
+        printed = capsys.readouterr().out.partition("─")[0]
+        assert printed.index("nDCG ↑") < printed.index(head) < printed.rindex("D_group")

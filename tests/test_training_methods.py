@@ -51,7 +51,7 @@ def learnable(topics=30, seed=0, n=(3, 7)):
     return Dataset.of(features, grades, groups, ("a", "b"))
 
 
-QUICK = {"epochs": 3, "lr": 0.05}
+QUICK = {"epochs": 3, "batch": 1, "lr": 0.05}
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -147,13 +147,19 @@ def test_early_stopping_returns_the_best():
     assert fitted.modes[-1] is False
     patient = Scripted(qualities)
     assert fit(patient, patient, data, data, epochs=6, batch=0)[0].steps == 6
-    last = Scripted(qualities)
-    assert fit(last, last, data, epochs=3, batch=0)[0].steps == 3
+    # Without validation data, it is the epoch of the best training objective, unless the last one is asked for.
+    for keep, steps in (("best", 2), ("last", 3)):
+        scripted = Scripted(qualities)
+        fitted, curve = fit(scripted, scripted, data, epochs=3, batch=0, keep=keep)
+        assert fitted.steps == steps
+        assert [valid for _, _, valid, _ in curve] == [None] * 4
 
 
 def test_early_stopping_of_a_real_model_returns_the_parameters_of_its_best_epoch():
     train, valid = learnable(6), learnable(20, seed=3)
-    policy = train_policy(Settings.for_method("pg-rank", epochs=25, lr=0.5, patience=4), train, valid)
+    policy = train_policy(
+        Settings.for_method("pg-rank", epochs=25, batch=1, lr=0.5, patience=4, temperature=1.0), train, valid
+    )
     quality = [value for _, _, value, _ in policy.curve]
     ndcg = value_of(NDCG, policy, valid)
     # The objective counts 0 on a topic without a relevant document, where the measure is undefined.
@@ -185,17 +191,14 @@ def test_adam_follows_its_published_steps():
 
 
 def test_sweep_trains_each_lambda_and_seed():
-    data, seen = learnable(6), []
-    policies = sweep(
-        "fair-pg-rank", data, lambdas=[0, 2.5], seeds=[0, 1], progress=lambda *at: seen.append(at), epochs=1
-    )
+    data = learnable(6)
+    policies = sweep("fair-pg-rank", data, lambdas=[0, 2.5], seeds=[0, 1], epochs=1)
     assert [p.name for p in policies] == [
         "fair-pg-rank-lambda0-seed0",
         "fair-pg-rank-lambda0-seed1",
         "fair-pg-rank-lambda2.5-seed0",
         "fair-pg-rank-lambda2.5-seed1",
     ]
-    assert seen[-1][0] == seen[-1][1]
     with pytest.raises(UsageError, match="has no λ"):
         sweep("listnet", data, lambdas=[1.0])
     with pytest.raises(UsageError, match="twice"):
@@ -216,6 +219,27 @@ def test_sweep_in_processes_is_the_same():
 
 
 @pytest.mark.parametrize(
+    "other", [{"solver": "adam"}, {"lr": 0.5}, {"estimator": "reinforce"}, {"model": "trees"}]
+)
+def test_folds_are_not_ignored_without_a_word(other):
+    with pytest.raises(UsageError, match="chosen by folds"):
+        train_policy(Settings.for_method("pg-rank", folds=3, **other), simulated(queries=6))
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        ({"disparity": "AWRF(attr='group')"}, "a higher AWRF.* is better"),
+        ({"utility": "ERR"}, "which ERR is not"),
+        ({"model": "trees"}, "trees cannot"),
+    ],
+)
+def test_bounds_that_mean_nothing_or_cannot_be_trained_for(wrong, message):
+    with pytest.raises(UsageError, match=message):
+        Settings.for_method("fair-pg-rank", max_disparity=0.01, **wrong)
+
+
+@pytest.mark.parametrize(
     "wrong",
     [
         {"model": "forest"},
@@ -232,6 +256,7 @@ def test_sweep_in_processes_is_the_same():
         {"unknown": 1},
         {"standardise": 1},
         {"epochs": True},
+        {"folds": 1},
     ],
 )
 def test_wrong_settings(wrong):
@@ -302,7 +327,15 @@ def test_the_learning_rate_falls_to_its_share():
 def test_a_falling_rate_comes_to_rest_at_a_kink():
     """Where D_group has a kink a rate that stays the same ends at another place for every seed."""
     data = simulated(queries=20, seed=1)
-    options = {"lambdas": [25], "seeds": [0, 1], "batch": 0, "epochs": 150, "lr": 0.1, "standardise": False}
+    options = {
+        "lambdas": [25],
+        "seeds": [0, 1],
+        "batch": 0,
+        "epochs": 150,
+        "lr": 0.1,
+        "standardise": False,
+        "keep": "last",
+    }
     apart = {}
     for share in (1.0, 0.0):
         first, second = sweep("fair-pg-rank", data, final_lr=share, **options)

@@ -26,11 +26,11 @@ def run(args: argparse.Namespace) -> int:
     import warnings
 
     from fairevals.cli.train import with_groups
+    from fairevals.collection.run import run_lines
     from fairevals.errors import InputWarning, UsageError, escape
     from fairevals.training import load_dataset, make_run, read_policy
-    from fairevals.training.outputs import run_lines
 
-    check_outputs(args, [Path(args.model) / name for name in ("config.json", "model.npz")])
+    check_outputs(args, [Path(args.model) / name for name in ("config.json", "model.npz", "trees.txt")])
     policy = read_policy(args.model)
     data = load_dataset(args.data)
     if data.features.shape[1] > policy.model.features:

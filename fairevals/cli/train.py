@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import argparse
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from fairevals.cli.common import add_folder, add_jobs, log, progress, whole
 
 if TYPE_CHECKING:
-    from fairevals.training import Dataset
-    from fairevals.training.outputs import SummaryRow
+    from fairevals.report.training import TrainingSummary
+    from fairevals.training import Dataset, Epoch, Settings, TrainedPolicy
+    from fairevals.training.summary import SummaryRow
 
 SUMMARY = "Train reference policies: for utility, for fairness of exposure, and baselines."
 EXAMPLE = (
@@ -18,6 +20,8 @@ EXAMPLE = (
 )
 
 PLACES = 4
+_SWEPT = ("lam", "max_disparity")
+"""Settings of which several values may be given."""
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -32,14 +36,24 @@ def configure(parser: argparse.ArgumentParser) -> None:
     text = "validate on this share of the training topics"
     data.add_argument("--holdout", type=float, metavar="SHARE", help=text)
     data.add_argument("--test", metavar="F", help="test data")
-    add_groups(data)
+    text = "task file: its attributes and targets, which measures name as attr='…'"
+    add_groups(data).add_argument("--task", metavar="T.toml", help=text)
     out = parser.add_argument_group("output")
     add_folder(out, "the policies, summary.csv and learning.svg", "write into a folder that is not empty")
+    text = "go on with the training that was interrupted in this folder: same data, same settings"
+    out.add_argument("--resume", action="store_true", help=text)
     text = "rankings drawn for values that are not exact (default 1000)"
     out.add_argument("--eval-samples", type=whole(2), default=1000, metavar="N", help=text)
-    sweep = parser.add_argument_group("sweep: one policy per λ and seed")
+    text = (
+        "compare with a random order, and λ=0 at higher temperatures and with a parity offset (default: yes)"
+    )
+    out.add_argument("--baselines", action=argparse.BooleanOptionalAction, default=True, help=text)
+    sweep = parser.add_argument_group("sweep: one policy per λ, or largest disparity, and seed")
     text = "weight of the disparity"
     sweep.add_argument("--lambda", dest="lambdas", action="append", type=float, metavar="L", help=text)
+    text = "in place of a weight: the largest mean disparity on the training data"
+    bounds: Any = {"dest": "max_disparities", "action": "append", "type": float, "metavar": "E"}
+    sweep.add_argument("--max-disparity", help=text, **bounds)
     sweep.add_argument("--seeds", type=whole(1), metavar="N", help="seeds 0 to N−1 (default 1)")
     add_jobs(sweep)
     add = parser.add_argument_group("training (defaults are the method's)").add_argument
@@ -50,72 +64,154 @@ def configure(parser: argparse.ArgumentParser) -> None:
             add(option, action=argparse.BooleanOptionalAction, default=None, help=text)
         elif choices:
             add(option, choices=choices, help=text)
-        elif f.name != "lam":
-            add(option, type=kinds[str(f.type)], metavar="X", help=text)
+        elif f.name not in _SWEPT:
+            add(option, type=kinds[str(f.type).removesuffix(" | None")], metavar="X", help=text)
 
 
-def add_groups(parser: Any) -> None:
-    """--groups and --group-feature."""
-    add = parser.add_mutually_exclusive_group().add_argument
-    add("--groups", metavar="F", help="csv or tsv table with columns [topic,] doc, group [, weight]")
-    add("--group-feature", type=whole(1), metavar="N", help="number of the feature that contains the group")
+def add_groups(parser: Any) -> Any:
+    """--groups and --group-feature, of which one may be given; returns that group of options."""
+    either = parser.add_mutually_exclusive_group()
+    text = "csv or tsv table with columns [topic,] doc, group [, weight]"
+    either.add_argument("--groups", metavar="F", help=text)
+    text = "number of the feature that contains the group"
+    either.add_argument("--group-feature", type=whole(1), metavar="N", help=text)
+    return either
 
 
 def run(args: argparse.Namespace) -> int:
     from fairevals.errors import UsageError, escape, names, pluralize
     from fairevals.io.folders import check_folder
+    from fairevals.io.out import render
     from fairevals.report.style import figure_bytes
-    from fairevals.report.training import learning_figure
-    from fairevals.training import sweep, write_results
+    from fairevals.report.training import TrainingSummary, family_of, learning_figure, training_table
+    from fairevals.training import sweep_settings, train_all, with_baselines, write_results
     from fairevals.training.settings import Settings
+    from fairevals.training.unfinished import UNFINISHED, Unfinished
 
-    check_folder(args.output, force=args.force)  # before the work
+    folder = Path(args.output)
+    is_unfinished = (folder / UNFINISHED).is_dir()
+    hint = " but has an unfinished training, which --resume goes on with" if is_unfinished else ""
+    check_folder(folder, force=args.force or (args.resume and is_unfinished), hint=hint)  # before the work
     if args.seed is not None and args.seeds is not None:
         raise UsageError("give --seed or --seeds, not both")
-    given = {f.name: getattr(args, f.name, None) for f in Settings.fields() if f.name not in ("lam", "seed")}
+    fixed = [f.name for f in Settings.fields() if f.name not in (*_SWEPT, "seed")]
+    given = {name: getattr(args, name, None) for name in fixed}
     settings = {name: value for name, value in given.items() if value is not None}
-    Settings.for_method(args.method, **settings)  # report wrong settings before reading files
-    splits = _splits(args)
-    policies = sweep(
-        args.method,
-        splits["train"],
-        splits.get("valid"),
-        lambdas=args.lambdas or (),
-        seeds=range(args.seeds) if args.seeds else (args.seed or 0,),
-        jobs=args.jobs,
-        progress=progress("training"),
-        **settings,
-    )
-    learned = learning_figure(policies)
-    rows = write_results(
-        args.output,
-        policies,
-        splits,
-        samples=args.eval_samples,
-        force=args.force,
-        extra={"learning.svg": figure_bytes(learned)} if learned is not None else {},
-        progress=progress("evaluating"),
-    )
-    last = list(splits)[-1]
-    print(_table(rows, last), end="")
+    seeds = range(args.seeds) if args.seeds else (args.seed or 0,)
+    swept = {"lambdas": args.lambdas or (), "max_disparities": args.max_disparities or ()}
+    runs = sweep_settings(args.method, seeds=seeds, **swept, **settings)  # and wrong settings too
+    if args.baselines:
+        runs = with_baselines(runs)
+    splits = _splits(args, runs[0])
+    unfinished = Unfinished(folder, splits, runs)
+    known = unfinished.resume() if args.resume else {}
+    place = escape(str(unfinished.folder), 200)
+    if known:
+        log(f"{len(known)} of {_policies(len(runs))} taken from {place}")
+    for policy in known.values():
+        policy.warn()  # as when it was trained
+    shown = _Progress([run for run in runs if run.policy_name not in known], splits["train"])
+
+    def finish(policy: TrainedPolicy) -> None:
+        shown.on_policy(policy)
+        if policy.curve:  # the others are trained in one step
+            unfinished.keep(policy)
+
+    try:
+        policies = train_all(
+            runs,
+            splits["train"],
+            splits.get("valid"),
+            jobs=args.jobs,
+            known=known,
+            on_epoch=shown.on_epoch if shown.bar else None,
+            on_policy=finish,
+        )
+
+        def figures(rows: list[SummaryRow]) -> dict[str, bytes]:
+            figure = learning_figure(policies, TrainingSummary.of(rows))
+            return {} if figure is None else {"learning.svg": figure_bytes(figure)}
+
+        rows = write_results(
+            folder,
+            policies,
+            splits,
+            samples=args.eval_samples,
+            force=True,
+            baselines=args.baselines,
+            extra=figures,
+            progress=progress("evaluating"),
+        )
+    except BaseException:
+        if unfinished.count:
+            log(f"{unfinished.count} of {_policies(len(runs))} kept in {place}; --resume goes on from there")
+        raise
+    summary = TrainingSummary.of(rows)
+    untrained = {family_of(policy.settings) for policy in policies if not policy.fit.improved}
+    print(render(training_table(summary, PLACES, untrained), "table", PLACES), end="")
+    if untrained:
+        log("† no better than an untrained policy by what it was trained for")
+    chosen_on = "valid" if "valid" in splits else "train"
+    log(*_legend(summary, len({policy.settings.seed for policy in policies}), chosen_on))
+    last = summary.shown_splits[-1]
     for measure, count in {row.measure: row.undefined for row in rows if row.split == last}.items():
         if count:
             many = pluralize(len(splits[last]), "topic")
             log(f"{measure} is undefined on {count} of {many}: not in its mean")
-    if splits["train"].groups:
+    if splits["train"].groups and args.task is None:
         source = escape(args.groups, 200) if args.groups else f"feature {args.group_feature}"
         log(f"the attribute group is that of {source}: {names(splits['train'].groups)}")
-    many = "policy" if len(policies) == 1 else "policies"
-    log(f"wrote {len(policies)} {many} and summary.csv to {escape(args.output, 200)}")
+    log(f"wrote {_policies(len(policies))} and summary.csv to {escape(args.output, 200)}")
     return 0
 
 
-def _splits(args: argparse.Namespace) -> dict[str, Dataset]:
+def _policies(count: int) -> str:
+    return "1 policy" if count == 1 else f"{count} policies"
+
+
+class _Progress:
+    """The progress of training on a terminal: a bar over all epochs, and the policy whose epoch was the last.
+
+    How many steps L-BFGS takes is not known before: its policies count as one epoch.
+    """
+
+    def __init__(self, runs: list[Settings], train: Dataset) -> None:
+        from fairevals.training.methods import is_trained_in_batches
+
+        self.bar, self.finished = progress("training"), 0
+        self._epochs = dict.fromkeys((run.policy_name for run in runs), 0)
+        self._most = dict.fromkeys(self._epochs, 0)
+        if self.bar is not None:
+            self._most = {
+                run.policy_name: run.passes if is_trained_in_batches(run, train) else 0 for run in runs
+            }
+
+    def on_epoch(self, settings: Settings, epoch: Epoch) -> None:
+        name = settings.policy_name
+        self._epochs[name] = min(epoch.number, self._most[name])
+        where = f"epoch {epoch.number} of {self._most[name]}" if self._most[name] else f"step {epoch.number}"
+        is_objective = settings.method in ("pg-rank", "fair-pg-rank")  # whose loss is minus the objective
+        sign, word = (-1, "objective") if is_objective else (1, "loss")
+        value = f", {word} {sign * epoch.loss:.4f}" if epoch.number else ""
+        self._show(f", {name}: {where}{value}")
+
+    def on_policy(self, policy: TrainedPolicy) -> None:
+        self.finished += 1
+        self._epochs[policy.name] = self._most[policy.name] + 1
+        self._show()
+
+    def _show(self, note: str = "") -> None:
+        if self.bar is not None:
+            many = f"{self.finished} of {_policies(len(self._epochs))}"
+            self.bar(sum(self._epochs.values()), sum(self._most.values()) + len(self._most), many + note)
+
+
+def _splits(args: argparse.Namespace, settings: Settings) -> dict[str, Dataset]:
     """The splits train, valid, test, as far as they are given, with the same features and groups."""
     import numpy as np
 
     from fairevals.errors import UsageError
-    from fairevals.training import load_dataset
+    from fairevals.training import load_dataset, with_task
 
     if args.holdout is not None and (args.valid or not 0 < args.holdout < 1):
         raise UsageError("--holdout is a share between 0 and 1, and excludes --valid")
@@ -123,6 +219,8 @@ def _splits(args: argparse.Namespace) -> dict[str, Dataset]:
     datasets = [load_dataset(getattr(args, name)) for name in names]
     width = max(data.features.shape[1] for data in datasets)
     datasets = with_groups([data.with_features(width) for data in datasets], args)
+    if args.task is not None:
+        datasets = with_task(datasets, args.task, settings)
     splits = dict(zip(names, datasets, strict=True))
     if args.holdout is not None:
         data = splits["train"]
@@ -144,21 +242,18 @@ def with_groups(data: list[Dataset], args: argparse.Namespace) -> list[Dataset]:
     return groups_from_feature(data, args.group_feature) if args.group_feature else data
 
 
-def _table(rows: list[SummaryRow], split: str) -> str:
-    """A leaderboard of the policies on one split, in the order of the sweep."""
-    from fairevals.evaluation.leaderboard import best_of, with_se
-    from fairevals.io.out import Table, render
-    from fairevals.measures import parse_measure
+def _legend(summary: TrainingSummary, seeds: int, chosen_on: str) -> list[str]:
+    """What a reader of the table should know."""
+    from fairevals.training.baselines import PARITY, TEMPERATURE
 
-    by_cell = {(row.policy, row.measure): row for row in rows if row.split == split}
-    policies, measures = (list(dict.fromkeys(names)) for names in zip(*by_cell, strict=True))
-    header, columns = [f"policy ({split})"], [policies]
-    marked: set[tuple[int, int]] = set()
-    for measure in measures:
-        direction, cells = parse_measure(measure).direction, [by_cell[policy, measure] for policy in policies]
-        best = best_of([float(direction.cost(row.value)) for row in cells], PLACES)
-        marked |= {(place, len(columns)) for place, is_best in enumerate(best) if is_best}
-        header.append(f"{measure} {direction.arrow}")
-        columns.append([with_se(row.value, row.se, PLACES) for row in cells])
-    table = Table(tuple(header), tuple(zip(*columns, strict=True)), frozenset(marked))
-    return render(table, "table", PLACES)
+    lines = [f"means over {seeds} seeds; summary.csv has each policy"] if seeds > 1 else []
+    if any(name.endswith(PARITY) for name in summary.families):
+        lines.append(
+            "parity: offsets give all groups the same mean exposure; then D_group is 0 whatever the grades"
+        )
+    if any(name.endswith(TEMPERATURE) for name in summary.families):
+        lines.append(
+            f"T: a temperature at which λ=0 is as fair on the {chosen_on} data as the policy above it"
+        )
+    names = dict.fromkeys(measure for measure, _ in summary.columns if "(" in measure)
+    return [*lines, f"measures: {', '.join(names)}"] if names else lines

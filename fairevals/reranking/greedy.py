@@ -3,28 +3,26 @@
 Documents of one topic are numbered from the best to the worst, and all functions give an order of these numbers.
 """
 
+from functools import lru_cache
+
 import numpy as np
 
-from fairevals.measures.prefix import Binomial, adjusted_alpha, minimum_counts
+from fairevals.measures.fa_ir import Binomial, adjusted_alpha, minimum_counts
 from fairevals.typing import Bools, Floats, Ints
 
 
-def fa_ir(protected: Bools, share: float, alpha: float = 0.1) -> Ints:
+def fa_ir(protected: Bools, share: float, alpha: float = 0.1, k: int | None = None) -> Ints:
     """FA*IR: every prefix has as many protected documents as a fair coin would nearly always give it.
 
-    `protected` says which documents are, best first. A prefix of k needs the number that a Binomial(k, `share`) reaches
-    with a probability of 1 − α, with α adjusted for the number of prefixes. Each rank gets the best document left, or
-    the best protected one if the number is not reached otherwise. If the protected documents run out, the rest follows.
-    See Zehlike et al., CIKM 2017.
+    `protected` says which documents are, best first. A prefix of i ≤ k documents needs the number that a
+    Binomial(i, `share`) reaches with a probability of 1 − α, with α adjusted for the k prefixes. Each rank gets the
+    best document left, or the best protected one if the number is not reached otherwise. If the protected documents run
+    out, the rest follows. See Zehlike et al., CIKM 2017.
 
     >>> fa_ir(np.array([False] * 4 + [True] * 2), share=0.6).tolist()
     [0, 1, 4, 2, 5, 3]
     """
-    n = len(protected)
-    if not n or share <= 0:
-        return np.arange(n)
-    null = Binomial(min(share, 1.0))
-    needed = minimum_counts(n, null, adjusted_alpha(n, null, alpha))
+    needed = fa_ir_counts(len(protected), share, alpha, k)
     waiting = {
         True: np.flatnonzero(protected).tolist()[::-1],
         False: np.flatnonzero(~protected).tolist()[::-1],
@@ -39,13 +37,28 @@ def fa_ir(protected: Bools, share: float, alpha: float = 0.1) -> Ints:
     return np.array(order, dtype=np.int64)
 
 
+@lru_cache(maxsize=1024)
+def fa_ir_counts(n: int, share: float, alpha: float, k: int | None = None) -> Ints:
+    """How many protected documents FA*IR asks for in each prefix of 1, …, n documents; 0 beyond k.
+
+    >>> fa_ir_counts(6, 0.6, 0.1).tolist()
+    [0, 0, 1, 1, 2, 2]
+    """
+    counts: Ints = np.zeros(n, dtype=np.int64)
+    depth = n if k is None else min(k, n)
+    if depth and share > 0:
+        null = Binomial(min(share, 1.0))
+        counts[:depth] = minimum_counts(depth, null, adjusted_alpha(depth, null, alpha))
+    return counts
+
+
 def det_const_sort(group: Ints, share: Floats) -> Ints:
     """DetConstSort: every prefix of k has at least ⌊share_g·k⌋ documents of group g, while there are any.
 
     `group` is the number of each document's group, best document first, −1 for none. When a group's least number rises,
     its best document left enters at the end and moves up past worse ones, as far as none of them falls below the rank
     where it is needed. Documents that no group needs enter last. See Geyik, Ambler and Kenthapadi, KDD 2019,
-    algorithm 3.
+    algorithm 3, whose printed comparison of ranks lets a document fall one rank too far if ranks are counted from 0.
 
     >>> det_const_sort(np.array([0, 0, 0, 0, 1, 1]), np.array([0.5, 0.5])).tolist()
     [0, 4, 1, 5, 2, 3]

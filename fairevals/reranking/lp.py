@@ -10,9 +10,9 @@ import numpy as np
 
 from fairevals.attention import parse_attention
 from fairevals.errors import UsageError
-from fairevals.measures.base import merit
 from fairevals.measures.disparity import group_levels
 from fairevals.measures.group_sums import group_means
+from fairevals.measures.merits import merit
 from fairevals.measures.ndcg import gains
 from fairevals.typing import Bools, Floats, Ints
 
@@ -20,7 +20,7 @@ _ZERO = 1e-12
 """Smaller probabilities are rounding errors."""
 
 
-class Mixture(NamedTuple):
+class RankingMixture(NamedTuple):
     """Rankings (m, rank) of document numbers, drawn with probabilities `weights` (m,)."""
 
     weights: Floats
@@ -29,7 +29,7 @@ class Mixture(NamedTuple):
     def exposure(self, attention: Floats) -> Floats:
         """The expected attention of each document.
 
-        >>> Mixture(np.array([0.75, 0.25]), np.array([[0, 1], [1, 0]])).exposure(np.array([1.0, 0.5]))
+        >>> RankingMixture(np.array([0.75, 0.25]), np.array([[0, 1], [1, 0]])).exposure(np.array([1.0, 0.5]))
         array([0.875, 0.625])
         """
         ranks = np.argsort(self.rankings, axis=1)
@@ -38,7 +38,7 @@ class Mixture(NamedTuple):
     def sample(self, samples: int, rng: np.random.Generator) -> Ints:
         """Draw rankings (samples, rank) by systematic sampling, so that the counts vary least.
 
-        >>> even = Mixture(np.array([0.5, 0.5]), np.array([[0, 1], [1, 0]]))
+        >>> even = RankingMixture(np.array([0.5, 0.5]), np.array([[0, 1], [1, 0]]))
         >>> even.sample(4, np.random.default_rng(0))[:, 0].tolist()
         [0, 0, 1, 1]
         """
@@ -59,20 +59,38 @@ class _Programme(NamedTuple):
     lam: float
 
 
-def fair_mixture(grades: Floats, membership: Floats, lam: float, merits: str = "identity") -> Mixture:
+def fair_mixture(
+    grades: Floats,
+    membership: Floats,
+    lam: float,
+    merits: str = "identity",
+    attention: Floats | None = None,
+) -> RankingMixture:
     """The mixture of rankings that maximises utility − λ·D_group for (predicted) grades g of one topic.
 
-    With P the probabilities of a document at a rank, u = 2^g − 1 and v the attention log2 the utility is uᵀPv. For
+    With P the probabilities of a document at a rank, u = 2^g − 1 and v the `attention` of the ranks, which must not
+    rise (default: log2), the utility is uᵀPv. For
     every pair of groups with M̄_i ≥ M̄_j > 0 the programme has a slack ξ ≥ v̄_i/M̄_i − v̄_j/M̄_j, so that the mean of ξ is
     D_group of the exposures Pv (`fairevals.measures.disparity`). For two groups the dual has one variable (`_by_dual`);
     more are solved with scipy's HiGHS and decomposed (`birkhoff`).
 
     >>> two = np.array([[1.0, 0.0], [0.0, 1.0]])
     >>> fair_mixture(np.array([1.0, 0.9]), two, lam=0.0)
-    Mixture(weights=array([1.]), rankings=array([[0, 1]]))
+    RankingMixture(weights=array([1.]), rankings=array([[0, 1]]))
     >>> fair_mixture(np.array([1.0, 0.9]), two, lam=9.0).weights.round(3)
     array([0.616, 0.384])
     """
+    programme = _programme(grades, membership, lam, merits, attention)
+    return _by_dual(programme) if len(programme.unfair) <= 1 else birkhoff(_by_highs(programme))
+
+
+def _programme(
+    grades: Floats,
+    membership: Floats,
+    lam: float,
+    merits: str = "identity",
+    attention: Floats | None = None,
+) -> _Programme:
     positive = np.maximum(grades, 0.0)
     worth = merit(positive, merits)
     total, means = worth @ membership, group_means(worth, membership)
@@ -82,17 +100,16 @@ def fair_mixture(grades: Floats, membership: Floats, lam: float, merits: str = "
         above, below = (i, j) if level[i] >= level[j] else (j, i)
         unfair.append(membership[:, above] / total[above] - membership[:, below] / total[below])
         both.append(level[i] == level[j])
-    programme = _Programme(
+    return _Programme(
         gains(positive, "exp-log2"),
-        parse_attention("log2").weights(len(grades)),
+        parse_attention("log2").weights(len(grades)) if attention is None else attention,
         np.array(unfair).reshape(-1, len(grades)),
         np.array(both, dtype=bool),
         lam,
     )
-    return _by_dual(programme) if len(unfair) <= 1 else birkhoff(_by_highs(programme))
 
 
-def _by_dual(programme: _Programme) -> Mixture:
+def _by_dual(programme: _Programme) -> RankingMixture:
     """The solution for one pair of groups, or none.
 
     λ·max(0, cᵀε) is the largest μ·cᵀε with 0 ≤ μ ≤ λ, so that the programme is to minimise over μ the maximum of
@@ -102,7 +119,7 @@ def _by_dual(programme: _Programme) -> Mixture:
     """
     u, v, lam = programme.utility, programme.attention, programme.lam
     if not len(programme.unfair):
-        return Mixture(np.ones(1), _sorted(u)[None])
+        return RankingMixture(np.ones(1), _sorted(u)[None])
     c = programme.unfair[0]
 
     def excess(ranking: Ints) -> float:
@@ -112,7 +129,7 @@ def _by_dual(programme: _Programme) -> Mixture:
     before, after = _sorted(u - low * c), _sorted(u - high * c)
     for end, beyond in ((before, excess(before) <= 0), (after, excess(after) >= 0)):
         if beyond:  # the best μ is at that end of its interval
-            return Mixture(np.ones(1), end[None])
+            return RankingMixture(np.ones(1), end[None])
     while low < (middle := (low + high) / 2) < high:
         ranking = _sorted(u - middle * c)
         if excess(ranking) > 0:
@@ -121,7 +138,7 @@ def _by_dual(programme: _Programme) -> Mixture:
             high, after = middle, ranking
     share = excess(after) / (excess(after) - excess(before))
     weights, rankings = np.array([share, 1 - share]), np.stack([before, after])
-    return Mixture(weights[weights > 0], rankings[weights > 0])
+    return RankingMixture(weights[weights > 0], rankings[weights > 0])
 
 
 def _sorted(values: Floats) -> Ints:
@@ -169,7 +186,7 @@ def _doubly_stochastic(P: Floats) -> Floats:
     return P
 
 
-def birkhoff(P: Floats) -> Mixture:
+def birkhoff(P: Floats) -> RankingMixture:
     """Weights and rankings whose mixture is the doubly stochastic P: P = Σ_m weight_m · (ranking m as a matrix).
 
     Rankings are (m, rank): the document at each rank. Every step removes as much as possible of one permutation, and
@@ -191,4 +208,4 @@ def birkhoff(P: Floats) -> Mixture:
         left[documents, ranks] -= weight
         weights.append(weight)
         rankings.append(np.argsort(ranks))  # the document at each rank: documents are 0, 1, …
-    return Mixture(np.array(weights) / np.sum(weights), np.array(rankings))
+    return RankingMixture(np.array(weights) / np.sum(weights), np.array(rankings))

@@ -2,218 +2,261 @@
 
 from __future__ import annotations
 
+import os
+import warnings
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 
 from fairevals.attention import AttentionLike
 from fairevals.collection.blocks import Requirements, blocks
-from fairevals.collection.collection import Collection
+from fairevals.collection.collection import Collection, load_collection
+from fairevals.collection.inputs import list_runs
 from fairevals.collection.qrels import Qrels
-from fairevals.collection.run import Run
-from fairevals.errors import UsageError, escape, unknown
-from fairevals.evaluation.plan import Plan, load
+from fairevals.collection.run import Run, ranking_order
+from fairevals.errors import RemarkWarning, UsageError, check_known, escape, pluralize
+from fairevals.evaluation.plan import Plan, open_run, policy_remarks
 from fairevals.ids import Ids, Index
 from fairevals.io.qrels import QrelsColumns
-from fairevals.io.specs import PolicySpec
-from fairevals.policy.offsets import MET, exposure_offsets
-from fairevals.policy.policies import generator
-from fairevals.reranking.greedy import det_const_sort, fa_ir, quota
-from fairevals.reranking.lp import fair_mixture
-from fairevals.typing import Floats, Ints
+from fairevals.io.task import Task, read_task
+from fairevals.policy.sampling import Seed, whole_seed
+from fairevals.reranking.topics import (
+    INFEASIBLE,
+    OFFSETS,
+    UNTOUCHED,
+    RankedTopic,
+    Rankings,
+    Reranking,
+    reranked,
+    untouched,
+)
 
-OFFSETS = ("parity", "target", "merit")
-METHODS = (*OFFSETS, "fa-ir", "detconstsort", "quota", "lp")
-STRENGTHS = {"quota": 0.5, "lp": 10.0}
-"""The strength of a method, unless it is 1."""
-LONGEST_PROGRAMME = 200
-"""How many documents `lp` takes for more than two groups: it has a variable for each of them and each rank."""
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+class RerankedTopic(NamedTuple):
+    """How near the groups of a topic come to their shares of exposure."""
+
+    topic: str
+    before: float
+    """The largest difference of a group's share of exposure from its goal, in the run as it was."""
+    after: float
+    """The same in the new run."""
+    note: str
+    """`infeasible` if no offsets, or too few documents of a group, meet the goal; `untouched` if there is none.
+
+    There is none if the topic is not one of the task, and where the attribute does not apply or has no target.
+    """
 
 
 @dataclass(frozen=True)
-class Reranking:
-    """How a run is re-ranked.
-
-    Args:
-        method: `parity`, `target` and `merit` add offsets to the log-weights of a Plackett-Luce run, so that groups
-            share exposure by their numbers of documents, by the attribute's target, or by the sums of their documents'
-            weights e^s. `fa-ir`, `detconstsort` and `quota` build one ranking for the attribute's target. `lp` takes
-            the scores, scaled to the range of grades, as predicted grades, and mixes rankings that trade utility for
-            D_group.
-        attr: the attribute.
-        strength: of offsets, the factor α; of `fa-ir` and `detconstsort`, a factor of the target from 0 to 1; of
-            `quota`, the weight of need against score from 0 to 1; of `lp`, its λ. By default 1, for `quota` 0.5, for
-            `lp` 10.
-        protected: the group that `fa-ir` protects.
-        alpha: the level of its test.
-        attention, cutoff: of the exposure that offsets share out.
-        temperature: divides the log-weights.
-        samples, seed: of the rankings that `lp` writes for each topic.
-    """
-
-    method: str
-    attr: str
-    strength: float | None = None
-    protected: str | None = None
-    alpha: float = 0.1
-    attention: AttentionLike = "log2"
-    cutoff: int | None = None
-    temperature: float = 1.0
-    samples: int = 100
-    seed: int = 0
-
-    def __post_init__(self) -> None:
-        if self.method not in METHODS:
-            raise unknown("method", self.method, METHODS)
-        limit = np.inf if self.method in (*OFFSETS, "lp") else 1.0
-        if not 0 <= self.factor <= limit or not np.isfinite(self.factor):
-            expected = "a number of at least 0" if limit > 1 else "a number from 0 to 1"
-            raise UsageError(f"the strength of {self.method} is {self.factor:g}; expected {expected}")
-        if (self.protected is None) == (self.method == "fa-ir"):
-            wanted = "needs the group to protect" if self.protected is None else "protects no single group"
-            raise UsageError(f"{self.method} {wanted}")
-
-    @property
-    def factor(self) -> float:
-        """The strength, or that of the method."""
-        return STRENGTHS.get(self.method, 1.0) if self.strength is None else self.strength
-
-    @property
-    def name(self) -> str:
-        """What it adds to the name of a run."""
-        return f"{self.method}-{self.factor:g}"
-
-
-class Reranked(NamedTuple):
-    """A run that was re-ranked, and the topics on which that was not, or not fully, possible."""
+class Reranked:
+    """A run that was re-ranked, and how near each of its topics came to the goal."""
 
     run: Run
-    unmet: dict[str, float]
-    """Topics whose groups cannot share exposure as wanted, with the largest difference of a share from its goal."""
-    untouched: tuple[str, ...]
-    """Topics that are as they were: the attribute does not apply to them, or their target is undefined."""
+    strength: float
+    topics: tuple[RerankedTopic, ...]
+    remarks: tuple[str, ...] = ()
+
+    def count(self, note: str) -> int:
+        """The number of topics that are `infeasible` or `untouched`."""
+        return sum(topic.note == note for topic in self.topics)
+
+    def mean(self, when: Literal["before", "after"]) -> float:
+        """The mean of `before` or `after` over the topics that have one."""
+        gaps = [gap for topic in self.topics if not np.isnan(gap := getattr(topic, when))]
+        return float(np.mean(gaps)) if gaps else np.nan
+
+    def frame(self) -> pd.DataFrame:
+        """One row per topic: topic, before, after, note."""
+        import pandas as pd
+
+        return pd.DataFrame(self.topics, columns=RerankedTopic._fields)
+
+    def __repr__(self) -> str:
+        goal = f"shares off by {self.mean('before'):.4f} before, {self.mean('after'):.4f} after"
+        counts = f"{self.count(INFEASIBLE)} infeasible, {self.count(UNTOUCHED)} untouched"
+        return f"<Reranked {self.run.tag!r}: {pluralize(len(self.topics), 'topic')}, {goal}, {counts}>"
 
 
-def rerank(source: Any, collection: Collection, how: Reranking) -> Reranked:
-    """Re-rank every topic of a run; judgements are used only for a target that depends on them.
+def rerank(
+    run: Any,
+    method: str = "parity",
+    *,
+    attr: str,
+    strength: float | None = None,
+    qrels: Any = None,
+    task: Task | str | os.PathLike[str] | None = None,
+    groups: Mapping[str, Any] | None = None,
+    protected: str | None = None,
+    alpha: float = 0.1,
+    attention: AttentionLike = "log2",
+    cutoff: int | None = None,
+    temperature: float | None = None,
+    samples: int = 100,
+    seed: Seed | Literal["task"] = "task",
+) -> Reranked:
+    """Re-rank a run so that the groups of an attribute share exposure as wanted.
 
-    >>> from fairevals.collection.collection import load_collection
-    >>> run = Run.from_dict({"q": {"a": 3.0, "b": 2.0, "c": 1.0, "d": 0.0}}, "bm25")
-    >>> known = load_collection(None, {"q": {"a": 1}}, {"SEX": {"a": "m", "b": "m", "c": "f", "d": "f"}})
-    >>> rerank(run, known, Reranking("detconstsort", "SEX")).run.to_frame().doc.tolist()
-    ['a', 'c', 'b', 'd']
+    Offsets: `parity`, `target` and `merit` read the scores, divided by `temperature`, as log-weights of a
+    Plackett-Luce policy and add `strength`·Σ_g m(d,g)·b_g to them, with offsets b for each topic with which, at
+    strength 1, the exact exposures meet the goal. Groups share exposure by their numbers of retrieved documents
+    (`parity`), by the attribute's target (`target`), or by the sums of predicted grades (`merit`). The result is again
+    a Plackett-Luce policy: score it with the same temperature. Other strengths trace a curve from the run, at 0.
+
+    After `parity` all groups have the same mean exposure, and then D_group is 0 whatever the grades, because it only
+    counts over-exposure of the group of higher merit. This holds for the attention and cutoff given here, where the
+    candidates are the documents of the run.
+
+    One ranking, for the attribute's target: `fa-ir` tests every prefix for too few documents of the group
+    `protected`, at the level `alpha`; `detconstsort` gives every prefix of k at least ⌊target·k⌋ documents of each
+    group; both take `strength` as a factor of the target, from 0 to 1. `quota` mixes score and need with the weight
+    `strength` (default 0.5). `lp` writes `samples` rankings of the mixture that trades utility for D_group of the
+    predicted grades with λ = `strength` (default 10): score it as samples.
+
+    Predicted grades are the scores, scaled to the range of the grades in each topic. Judgements are used only for
+    that range, and for a target that depends on them: a task with `groups` needs no `qrels`. `cutoff` is the task's
+    unless it is given. `run`, `task`, `groups` and `seed` are as in `evaluate`.
+
+    Returns:
+        A `Reranked`: `.run`, `.frame()` with how near each topic came to its goal, `.remarks`.
+
+    >>> groups = {"SEX": {"ann": "f", "bob": "m", "cai": "m"}}
+    >>> fair = rerank({"nurse": {"bob": 3.0, "cai": 2.0, "ann": 0.0}}, "parity", attr="SEX", groups=groups)
+    >>> fair
+    <Reranked 'run-parity-1': 1 topic, shares off by 0.0845 before, 0.0000 after, 0 infeasible, 0 untouched>
+    >>> fair.run.to_frame().round(3)
+       topic  doc  rank  score
+    0  nurse  bob     1  1.722
+    1  nurse  ann     2  1.278
+    2  nurse  cai     3  0.722
     """
-    run = load(source, collection, Plan.reading(PolicySpec("pl", temperature=how.temperature)))
-    if len(run.lists) > len(run.topics):
-        raise UsageError(f"{escape(run.source, 300)} has several rankings of a topic; expected one")
+    listed = list_runs(run)
+    if len(listed) != 1:
+        raise UsageError(f"there are {len(listed)} runs; expected one")
+    collection = load_labels(task, qrels, groups)
+    spec = collection.task.policy
+    number = spec.seed if isinstance(seed, str) and seed == "task" else whole_seed(seed)
+    how = Reranking(
+        *(method, attr, protected, alpha, attention),
+        cutoff=collection.task.cutoff if cutoff is None else cutoff,
+        temperature=spec.temperature if temperature is None else temperature,
+        samples=samples,
+        seed=number,
+    )
+    (result,) = rerank_run(listed[0], collection, how, [strength])
+    for remark in result.remarks:
+        warnings.warn(RemarkWarning(remark), stacklevel=2)
+    return result
+
+
+def load_labels(task: Any, qrels: Any = None, groups: Mapping[str, Any] | None = None) -> Collection:
+    """The task and its attributes, with judgements if there are any."""
+    if isinstance(task, (str, os.PathLike)):
+        task = read_task(task)
+    if qrels is None and not any(path.exists() for path in getattr(task, "qrels", ())):
+        qrels = Qrels("(no qrels)", (), np.zeros(0, np.int64), Ids.of([]), np.zeros(0))
+    return load_collection(task, qrels, groups)
+
+
+def rerank_run(
+    source: Any,
+    collection: Collection,
+    how: Reranking,
+    strengths: Sequence[float | None] = (None,),
+    progress: Callable[[int, int], object] | None = None,
+) -> list[Reranked]:
+    """Re-rank every topic of a run with each strength."""
+    factors = [how.factor(strength) for strength in strengths]
+    policy = replace(collection.task.policy, kind="pl", temperature=how.temperature)
+    opened = open_run(source, collection, Plan.reading(policy), check_topics=False)
+    run = opened.run
     known = _with_documents(collection, run).with_attributes((how.attr,))
-    start_of = dict(zip(run.topics, run.offsets.tolist(), strict=False))
-    lists: list[tuple[str, str]] = []
-    rows, scores = [], []
-    unmet: dict[str, float] = {}
-    untouched = []
-    for block in blocks(run, known, Requirements(attributes=(how.attr,))):
+    if how.protected is not None:
+        check_known("group", how.protected, known.attributes[how.attr].spec.groups)
+    found: list[list[Rankings]] = [[] for _ in factors]
+    topics: list[str] = []
+    for topic in _topics(run, known, how):
+        rankings = reranked(topic, how, factors) if topic.applies else [untouched(topic)] * len(factors)
+        for each, ranking in zip(found, rankings, strict=True):
+            each.append(ranking)
+        topics.append(topic.name)
+        if progress:
+            progress(len(topics), len(run.topics))
+    for name, start, end in zip(run.topics, run.offsets[:-1], run.offsets[1:], strict=True):
+        if name not in known.qrels.number:
+            topics.append(name)
+            for each in found:
+                each.append(
+                    Rankings(np.arange(end - start)[None], run.scores[None, start:end], note=UNTOUCHED)
+                )
+    remarks = () if how.method not in OFFSETS else policy_remarks(policy, [opened.diagnosed()])
+    shared = tuple(f"{escape(run.tag)}: {remark}" for remark in remarks)
+    return [
+        Reranked(
+            _joined(run, topics, rankings, f"{run.tag}-{how.method}-{factor:g}"),
+            factor,
+            tuple(RerankedTopic(topic, *found[2:]) for topic, found in zip(topics, rankings, strict=True)),
+            shared,
+        )
+        for factor, rankings in zip(factors, found, strict=True)
+    ]
+
+
+def _topics(run: Run, known: Collection, how: Reranking) -> Iterator[RankedTopic]:
+    needs_target = how.method not in ("parity", "merit", "lp")
+    for block in blocks(run, known, Requirements(attributes=(how.attr,), by_rank=(how.attr,))):
         view = block.attributes[how.attr]
         for t in np.flatnonzero(block.retrieved > 0).tolist():
-            name, n = block.topics[t], int(block.retrieved[t])
-            topic = _Topic(
-                run.tag, name, block.scores[t, :n] / how.temperature, view.membership[t, :n], view.target[t]
+            n = int(block.retrieved[t])
+            membership, target = view.membership[t, :n], view.target[t]
+            applies = bool(view.applies[t] and membership.any())
+            if needs_target:
+                applies = applies and not np.isnan(target).any()
+            yield RankedTopic(
+                run.tag,
+                block.topics[t],
+                block.scores[t, :n],
+                membership,
+                target,
+                view.groups,
+                block.max_grade or 1.0,
+                applies,
             )
-            if view.applies[t] and not np.isnan(topic.target).any():
-                found = _reranked(topic, view.groups, block.max_grade, how)
-            else:
-                untouched.append(name)
-                found = _Rankings(np.arange(n)[None], topic.scores[None])
-            if found.gap > MET:
-                unmet[name] = found.gap
-            several = len(found.order) > 1
-            lists += [(name, str(sample) if several else "") for sample in range(1, len(found.order) + 1)]
-            rows += [start_of[name] + order for order in found.order]
-            scores += list(found.scores)
-    docs, tag = run.docs.take(np.concatenate(rows)), f"{run.tag}-{how.name}"
-    offsets = np.cumsum([0, *map(len, rows)])
-    new = Run(tag, tag, lists, offsets, docs, np.concatenate(scores), len(docs))
-    return Reranked(new, unmet, tuple(untouched))
 
 
-class _Topic(NamedTuple):
-    run: str
-    name: str
-    scores: Floats
-    """Of its documents, best first."""
-    membership: Floats
-    """(documents, groups)."""
-    target: Floats
-
-
-class _Rankings(NamedTuple):
-    """One or several orders (m, documents) of a topic, with descending scores, and how far a share is from its goal."""
-
-    order: Ints
-    scores: Floats
-    gap: float = 0.0
-
-
-def _reranked(topic: _Topic, groups: tuple[str, ...], max_grade: float, how: Reranking) -> _Rankings:
-    scores, membership, n = topic.scores, topic.membership, len(topic.scores)
-    if how.method in OFFSETS:
-        return _offset(topic, how)
-    places = np.arange(n, 0, -1, dtype=np.float64)
-    if how.method == "lp":
-        order = _drawn(topic, max_grade, how)
-        return _Rankings(order, np.broadcast_to(places, order.shape))
-    share = how.factor * topic.target
-    if how.method == "quota":
-        order = quota(scores, membership, topic.target, how.factor)
-    elif how.method == "detconstsort":
-        order = det_const_sort(np.where(membership.any(axis=1), membership.argmax(axis=1), -1), share)
-    elif how.protected in groups:
-        protected = groups.index(how.protected)
-        order = fa_ir(membership[:, protected] > 0.5, float(share[protected]), how.alpha)
-    else:
-        raise unknown("group", str(how.protected), groups)
-    return _Rankings(order[None], places[None])
-
-
-def _offset(topic: _Topic, how: Reranking) -> _Rankings:
-    """The ranking by scores with offsets."""
-    scores, membership = topic.scores, topic.membership
-    if how.method == "target":
-        goal = topic.target
-    else:
-        weights = np.exp(scores - scores.max()) if how.method == "merit" else np.ones(len(scores))
-        goal = weights @ membership
-    value, share, goal = exposure_offsets(
-        scores[None], membership[None], goal[None], how.attention, how.cutoff
-    )
-    moved = scores + how.factor * (membership @ value[0])
-    order = np.argsort(-moved, kind="stable")
-    # Without documents of any group there is nothing to share.
-    return _Rankings(order[None], moved[order][None], float(np.nan_to_num(np.abs(share - goal)).max()))
-
-
-def _drawn(topic: _Topic, max_grade: float, how: Reranking) -> Ints:
-    """Rankings drawn from the mixture of the linear programme."""
-    groups, n = int(topic.membership.any(axis=0).sum()), len(topic.scores)
-    if groups > 2 and n > LONGEST_PROGRAMME:
-        expected = f"at most {LONGEST_PROGRAMME} where there are more than two groups"
-        raise UsageError(
-            f"topic {escape(topic.name)!r} has {n} documents of {groups} groups; lp takes {expected}"
-        )
-    grades = max_grade * (topic.scores - topic.scores.min()) / (np.ptp(topic.scores) or 1.0)
-    return fair_mixture(grades, topic.membership, how.factor).sample(
-        how.samples, generator(how.seed, topic.run, topic.name)
-    )
+def _joined(run: Run, topics: Sequence[str], rankings: Sequence[Rankings], tag: str) -> Run:
+    """The run of these rankings of its topics."""
+    start_of = dict(zip(run.topics, run.offsets.tolist(), strict=False))
+    lists: list[tuple[str, str]] = []
+    rows, scores = [np.zeros(0, np.int64)], [np.zeros(0)]
+    for topic, ranking in zip(topics, rankings, strict=True):
+        several = len(ranking.order) > 1
+        lists += [(topic, str(sample) if several else "") for sample in range(1, len(ranking.order) + 1)]
+        rows += [start_of[topic] + order for order in ranking.order]
+        scores += list(ranking.scores)
+    docs, values = run.docs.take(np.concatenate(rows)), np.concatenate(scores)
+    lengths = [len(row) for row in rows[1:]]
+    if run.order == "score":  # offsets may bring about ties
+        order = ranking_order(np.repeat(np.arange(len(lists)), lengths), docs, values)
+        docs, values = docs.take(order), values[order]
+    return Run(tag, tag, lists, np.cumsum([0, *lengths]), docs, values, len(docs), run.order)
 
 
 def _with_documents(collection: Collection, run: Run) -> Collection:
-    """The same with grade 0 for every unjudged document of the run, so that all its topics have targets."""
+    """The same with grade 0 for every unjudged document of the run, so that topics have targets before judging.
+
+    The run's topics that are not of the task are left out, unless it has none.
+    """
     qrels = collection.qrels
-    topics = list(dict.fromkeys([*qrels.topics, *run.topics]))
+    topics = list(dict.fromkeys([*qrels.topics, *collection.topics])) or run.topics
     number = {topic: i for i, topic in enumerate(topics)}
-    topic_of = np.repeat([number[topic] for topic, _ in run.lists], np.diff(run.offsets))
-    new = np.flatnonzero(Index(qrels.topic_of, qrels.docs).find(topic_of, run.docs) < 0)
+    topic_of = np.repeat([number.get(topic, -1) for topic, _ in run.lists], np.diff(run.offsets))
+    is_new = Index(qrels.topic_of, qrels.docs).find(topic_of, run.docs) < 0
+    new = np.flatnonzero(is_new & (topic_of >= 0))
     columns = QrelsColumns(
         qrels.source,
         topics,

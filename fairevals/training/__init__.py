@@ -13,9 +13,13 @@ package's measures, and policies are evaluated like any other run.
 
 from fairevals.training.data import Dataset, Standardiser, groups_from_feature, groups_from_file, load_dataset
 from fairevals.training.losses import PolicyGradient
-from fairevals.training.methods import fit, sweep, train_policy
+from fairevals.training.methods import fit, train_policy
 from fairevals.training.models import make_model
 from fairevals.training.objectives import Objective
-from fairevals.training.outputs import evaluate_policy, make_run, write_results
+from fairevals.training.outputs import write_results
 from fairevals.training.policies import Epoch, TrainedPolicy, read_policy, save_policy
+from fairevals.training.scoring import evaluate_policy, make_run
 from fairevals.training.settings import METHODS, Settings
+from fairevals.training.summary import summarise
+from fairevals.training.sweeps import sweep, sweep_settings, train_all, with_baselines
+from fairevals.training.tasks import with_task

@@ -4,20 +4,22 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from hashlib import blake2b
 from pathlib import Path
 
 import numpy as np
 
 from fairevals.collection import AttributeView
 from fairevals.collection.blocks import Block
-from fairevals.errors import InputError, InputWarning, Place, UsageError, escape
+from fairevals.errors import InputError, InputWarning, Place, UsageError, escape, pluralize
 from fairevals.ids import Ids, Index
 from fairevals.io.letor import read_letor
 from fairevals.io.memberships import group_name, group_names, read_memberships
 from fairevals.io.specs import AttributeSpec
+from fairevals.io.task import Task
 from fairevals.typing import Array, Bools, Floats, Ints
 
 ATTRIBUTE = "group"
@@ -49,6 +51,9 @@ class Batch:
     """Names of the groups; their numbers by default."""
     attribute: str = ATTRIBUTE
     """The name of the attribute that the groups form."""
+    attributes: Mapping[str, AttributeView] = field(default_factory=dict)
+    """The attributes of a task, with their targets."""
+    utility_weight: float = 1.0
 
     def masked(self, scores: Floats) -> Floats:
         """The scores with −inf for padding."""
@@ -56,13 +61,16 @@ class Batch:
 
     @cached_property
     def block(self) -> Block:
-        """The batch as measures see it: every document judged and retrieved; the groups are one attribute."""
-        present, topics, views = self.present, len(self.present), {}
-        if self.membership is not None:
+        """The batch as measures see it: every document judged and retrieved; the groups are one attribute.
+
+        Without a task, its target is uniform.
+        """
+        present, topics, views = self.present, len(self.present), dict(self.attributes)
+        if self.membership is not None and self.attribute not in views:
             count = self.membership.shape[2]
             names = self.groups or tuple(map(str, range(count)))
             target, applies = np.full((topics, count), 1.0 / count), np.ones(topics, dtype=bool)
-            views[self.attribute] = AttributeView(names, False, self.membership, target, applies)
+            views[self.attribute] = AttributeView(names, False, (self.membership,), target, applies)
         return Block(
             first=0,
             topics=("",) * topics,
@@ -74,6 +82,7 @@ class Batch:
             ideal=-np.sort(-self.grades, axis=1),
             rankings=None,
             max_grade=self.max_grade,
+            utility_weight=self.utility_weight,
             attributes=views,
         )
 
@@ -99,6 +108,12 @@ class Dataset:
     name: str = field(default="data", compare=False)
     attribute: str = ATTRIBUTE
     """The name of the attribute that the groups form."""
+    standardiser: Standardiser | None = None
+    """Applied to the features wherever a model sees them: a second copy of all of them may not fit into memory."""
+    task: Task | None = None
+    """The task that gives attributes and targets; see `fairevals.training.tasks`."""
+    attributes: Mapping[str, AttributeView] = field(default_factory=dict)
+    """Those of the task that are used: memberships (rows, groups), targets (topics, groups)."""
 
     @classmethod
     def of(
@@ -131,8 +146,24 @@ class Dataset:
 
     @cached_property
     def max_grade(self) -> float:
-        """The largest grade; 1 where nothing is relevant."""
+        """The largest grade, or what the task says; 1 where nothing is relevant."""
+        if self.task is not None and self.task.max_grade is not None:
+            return float(self.task.max_grade)
         return float(self.grades.max(initial=0.0)) or 1.0
+
+    @cached_property
+    def digest(self) -> str:
+        """A digest of topics, documents, features, grades and groups: equal data have equal digests."""
+        digest = blake2b(digest_size=16)
+        for names in (self.topics, self.docs, self.groups, (self.attribute,)):
+            digest.update("\n".join([*map(repr, names), ""]).encode())
+        targets = [view.target for view in self.attributes.values()]
+        memberships = [view.membership for view in self.attributes.values()]
+        for array in (self.starts, self.features, self.grades, self.membership, *targets, *memberships):
+            if array is not None:
+                digest.update(f"{array.shape} {array.dtype}\n".encode())
+                digest.update(np.ascontiguousarray(array).ravel().data)
+        return digest.hexdigest()
 
     @property
     def lengths(self) -> Ints:
@@ -144,6 +175,13 @@ class Dataset:
         """The rows of each topic."""
         return (slice(a, b) for a, b in zip(self.starts[:-1].tolist(), self.starts[1:].tolist(), strict=True))
 
+    def require_relevant(self) -> None:
+        """Raise an `InputError` if no document is relevant: then there is nothing to learn, or to choose models by."""
+        if not self.grades.any():
+            raise InputError(
+                Place(self.name), "no document has a grade above 0", "relevant documents to learn from"
+            )
+
     def batch(self, topics: Sequence[int] | Ints) -> Batch:
         """Some of the topics, padded to the longest of them."""
         chosen = np.asarray(topics, dtype=np.int64)
@@ -152,14 +190,28 @@ class Dataset:
         present = rank < length
         row = np.where(present, self.starts[chosen, None] + rank, 0)
 
-        def padded(values: Array) -> Array:
-            cells = values[row]
+        def padded(cells: Array) -> Array:
             cells[~present] = 0
             return cells
 
-        membership = None if self.membership is None else padded(self.membership)
-        features, grades = padded(self.features), padded(self.grades)
-        return Batch(features, grades, present, membership, self.max_grade, self.groups, self.attribute)
+        membership = None if self.membership is None else padded(self.membership[row])
+        features, grades = padded(self.model_features(row)), padded(self.grades[row])
+        views = {
+            name: view.with_rows(
+                lambda cells: cells[row] * present[..., None],
+                target=view.target[chosen],
+                applies=view.applies[chosen],
+            )
+            for name, view in self.attributes.items()
+        }
+        weight = 1.0 if self.task is None else self.task.utility_weight
+        facts = self.max_grade, self.groups, self.attribute, views, weight
+        return Batch(features, grades, present, membership, *facts)
+
+    def model_features(self, rows: Array | slice) -> Array:
+        """The features of rows as a model sees them: standardised, if the dataset is."""
+        features: Array = self.features[rows]
+        return features if self.standardiser is None else self.standardiser(features)
 
     def batches(self) -> Iterator[Batch]:
         """All topics in batches of bounded size, topics of similar length together."""
@@ -171,6 +223,8 @@ class Dataset:
     def with_features(self, count: int) -> Dataset:
         """The same data with exactly `count` features: zeros are added, or the last ones dropped."""
         missing = max(0, count - self.features.shape[1])
+        if count == self.features.shape[1]:
+            return self
         return replace(self, features=np.pad(self.features[:, :count], ((0, 0), (0, missing))))
 
     def centered_by_group(self) -> Dataset:
@@ -208,6 +262,12 @@ class Dataset:
             features=self.features[rows],
             grades=self.grades[rows],
             membership=None if self.membership is None else self.membership[rows],
+            attributes={
+                name: view.with_rows(
+                    lambda cells: cells[rows], target=view.target[chosen], applies=view.applies[chosen]
+                )
+                for name, view in self.attributes.items()
+            },
         )
 
 
@@ -265,8 +325,17 @@ def groups_from_feature(data: Sequence[Dataset], number: int) -> list[Dataset]:
         if not 1 <= number <= each.features.shape[1]:
             raise UsageError(f"{each.name} has no feature {number}; it has 1 to {each.features.shape[1]}")
     values = np.unique(np.concatenate([each.features[:, number - 1] for each in data]))
-    if not 2 <= values.size <= MAX_GROUPS:
-        raise UsageError(f"feature {number} has {values.size} values; groups need 2 to {MAX_GROUPS}")
+    rows = sum(len(each.features) for each in data)
+    # A few documents may have few values even of a continuous feature.
+    is_continuous = values.size > max(10, rows // 2) and bool(np.any(values != np.round(values)))
+    if is_continuous or not 2 <= values.size <= MAX_GROUPS:
+        found = f"feature {number} has {pluralize(values.size, 'value')} in {pluralize(rows, 'document')}"
+        if 2 * values.size > rows > 2:
+            found += ", so that nearly every document would be its own group"
+        advice = ""
+        if values.size > 2:
+            advice = "; cut continuous values into groups first, and give those in a table"
+        raise UsageError(f"{found}; expected 2 to {MAX_GROUPS} groups{advice}")
     names = names_of_labels(list(values))
     return [
         replace(each, groups=names, membership=(each.features[:, number - 1, None] == values).astype(float))

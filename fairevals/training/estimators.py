@@ -5,21 +5,25 @@ function f of expected exposure has the gradient of Σ_d c_d·ε(d) with c = ∂
 *sampled* exposure. For a measure that is linear in exposure c is constant, so nothing is lost. For a disparity with a
 kink, max(0, ·), the sampled value is too large on average (Jensen's inequality) and the gradient is biased near the
 kink. `exact` has neither fault.
+
+Measures that are no functions of exposure are always estimated by `reinforce`.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
 from fairevals.policy.plackett_luce import PlackettLuce
 from fairevals.policy.policies import exposure_of_rankings
 from fairevals.training.data import Batch
-from fairevals.training.objectives import Objective, depth_of, total_reward
+from fairevals.training.objectives import Objective, WeightedMeasure, depth_of, total_reward
 from fairevals.typing import Floats, Ints
 
 Estimator = Callable[[Objective, Floats, Batch, np.random.Generator, int], tuple[Floats, Floats]]
 """(objective, scores, batch, rng, samples) → values (topics,), gradient (topics, documents)."""
 
+TOLERANCE = 1e-3
+"""Of exact exposures in training: the error reached is about 1e-5."""
 _LOWEST = -600.0
 """Scores further below the best are raised to this distance, so that e^600 stays finite."""
 
@@ -52,7 +56,7 @@ def pl_rank(
         ∂/∂s_d = E[(Q_j − b_j) − e^{s_d} Σ_{k≤j} (Q_k − b_k + θ_k (ρ̄_k − ρ_d)) / Z_k].
 
     b_k, the mean of Q_k over the other samples, changes no expectation. Neither does ρ̄_k in place of PL-Rank's
-    ρ_{y_k}: it is a running sum too, and has less variance. Needs measures that are functions of exposure.
+    ρ_{y_k}: it is a running sum too, and has less variance.
     """
     drawn = Drawn(scores, PlackettLuce(scores).sample(samples, depth_of(objective.parts), rng))
     terms, value = _at_sampled_exposure(objective, drawn, batch)
@@ -66,7 +70,8 @@ def pl_rank(
         gradient += drawn.scatter(np.zeros_like(share), -np.cumsum(share * expected, axis=-1))
         rise = np.cumsum(share, axis=-1)
         gradient += drawn.scatter(np.zeros_like(rise), rise) * worth[:, None, :]
-    return value, gradient.mean(axis=1)
+    more, slope = _reinforced(objective.rewards, drawn, batch)
+    return value + more, gradient.mean(axis=1) + slope
 
 
 def exact(
@@ -74,27 +79,40 @@ def exact(
     scores: Floats,
     batch: Batch,
     rng: np.random.Generator | None = None,
-    samples: int = 0,
+    samples: int = 10,
     *,
-    tolerance: float = 1e-3,
+    tolerance: float = TOLERANCE,
+    smoothing: float = 0.0,
 ) -> tuple[Floats, Floats]:
-    """The gradient itself, from the exact exposures of `PlackettLuce.exposure_with_vjp`; draws nothing.
+    """The gradient itself, from the exact exposures of `PlackettLuce.exposure_with_vjp`; draws nothing for these.
 
-    `tolerance` bounds the error relative to its terms; with the default the error reached is about 1e-5. Needs measures
-    that are functions of exposure.
+    `tolerance` bounds the error relative to its terms; with the default the error reached is about 1e-5. `smoothing`
+    rounds off the kinks of disparities.
     """
     policy = PlackettLuce(scores)
     value, gradient = np.zeros(len(scores)), np.zeros_like(scores)
     for term in objective.exposure_terms:
         exposure, vjp = policy.exposure_with_vjp(term.attention, term.cutoff, tolerance=tolerance)
-        contribution, by_exposure = term.at(exposure, batch)
+        contribution, by_exposure = term.at(exposure, batch, smoothing)
         value += contribution
         gradient += vjp(by_exposure)
-    # Adding one number to all scores changes no probability, so the mean of the gradient is quadrature error. It is
-    # small, but an optimiser that scales gradients to a common size, such as Adam, would turn it into steps.
+    gradient = without_mean(gradient, scores)
+    if objective.rewards:
+        drawn = Drawn(scores, policy.sample(samples, depth_of(objective.rewards), rng))
+        more, slope = _reinforced(objective.rewards, drawn, batch)
+        return value + more, gradient + slope
+    return value, gradient
+
+
+def without_mean(gradient: Floats, scores: Floats) -> Floats:
+    """A gradient by the scores without what moves all scores of a topic together; 0 for padding.
+
+    Adding one number to all scores changes no probability, so the mean of the gradient is quadrature error. It is
+    small, but an optimiser that scales gradients to a common size, such as Adam, would turn it into steps.
+    """
     present = scores > -np.inf
     mean = gradient.sum(axis=1) / np.maximum(present.sum(axis=1), 1)
-    return value, np.where(present, gradient - mean[:, None], 0.0)
+    return np.where(present, gradient - mean[:, None], 0.0)
 
 
 ESTIMATORS: Mapping[str, Estimator] = {"reinforce": reinforce, "pl-rank": pl_rank, "exact": exact}
@@ -130,6 +148,14 @@ class Drawn:
         factor = -np.cumsum(self.inverse, axis=-1)
         gradient: Floats = np.einsum("ts,tsd->td", weights, self.scatter(np.ones_like(factor), factor))
         return gradient
+
+
+def _reinforced(parts: Sequence[WeightedMeasure], drawn: Drawn, batch: Batch) -> tuple[Floats, Floats]:
+    """The mean reward (topics,) of measures that are no functions of exposure, and its gradient by `reinforce`."""
+    if not parts:
+        return np.zeros(len(drawn.odds)), np.zeros_like(drawn.odds)
+    reward = total_reward(parts, drawn.rankings, batch)
+    return reward.mean(axis=1), drawn.pull_back(_minus_mean_of_others(reward) / reward.shape[1])
 
 
 def _at_sampled_exposure(

@@ -22,9 +22,9 @@ from fairevals.policy.sampling import Seed, checked_seed, whole_seed
 from fairevals.training.data import ATTRIBUTE, names_of_labels
 from fairevals.training.methods import train_policy
 from fairevals.training.objectives import parse_utility
-from fairevals.training.outputs import evaluate_policy
 from fairevals.training.policies import TrainedPolicy, read_policy, save_policy
 from fairevals.training.rows import Rows
+from fairevals.training.scoring import evaluate_policy
 from fairevals.training.settings import DEFAULTS, Settings
 from fairevals.typing import Floats, Ints
 
@@ -98,6 +98,7 @@ class Learner:
             except UsageError as error:
                 raise UsageError(f"valid: {error}") from None
         policy = train_policy(settings, rows.data, held_out)
+        policy.warn()
         self._keep(replace(policy, feature_names=rows.feature_names))
         return self
 
@@ -218,7 +219,7 @@ class Learner:
                 value = str(parse_measure(value))
             elif name == "protected" and isinstance(value, int | float):
                 (value,) = names_of_labels([value])  # as the labels in groups are named
-            elif types[name] == "float" and type(value) is int and abs(value) <= sys.float_info.max:
+            elif types[name].startswith("float") and type(value) is int and abs(value) <= sys.float_info.max:
                 value = float(value)
             given[name] = value
         given["seed"] = whole_seed(self.seed)
@@ -280,16 +281,30 @@ class GradientLearner(Learner):
     epochs: int = Settings.epochs
     batch: int = Settings.batch
     patience: int = Settings.patience
+    keep: str = Settings.keep
     lr: float = Settings.lr
     final_lr: float = Settings.final_lr
     beta1: float = Settings.beta1
     beta2: float = Settings.beta2
-    weight_decay: float = Settings.weight_decay
+    weight_decay: float | None = Settings.weight_decay
+    temperature: float | None = Settings.temperature
     dropout: float = Settings.dropout
+    trees: int = Settings.trees
+    leaves: int = Settings.leaves
+    shrinkage: float = Settings.shrinkage
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class PGRank(GradientLearner):
+class FullBatchLearner(GradientLearner):
+    """An estimator that L-BFGS can train, on all topics at once."""
+
+    solver: str = Settings.solver
+    iterations: int = Settings.iterations
+    folds: int | None = Settings.folds
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class PGRank(FullBatchLearner):
     """PG-Rank: the Plackett-Luce policy with the highest expected utility, by policy gradient.
 
     Singh & Joachims: Policy learning for fairness in ranking. NeurIPS 2019.
@@ -329,6 +344,7 @@ class FairPGRank(PGRank):
 
     disparity: str | Measure = Settings.disparity
     lam: float = _LAM
+    max_disparity: float | None = Settings.max_disparity
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -347,9 +363,10 @@ class BanditRank(GradientLearner):
 
     model: str = _BANDIT["model"]
     epochs: int = _BANDIT["epochs"]
+    batch: int = _BANDIT["batch"]
     lr: float = _BANDIT["lr"]
     beta1: float = _BANDIT["beta1"]
-    weight_decay: float = _BANDIT["weight_decay"]
+    weight_decay: float | None = _BANDIT["weight_decay"]
     dropout: float = _BANDIT["dropout"]
     samples: int = _BANDIT["samples"]
     reward: str | Measure = Settings.reward
@@ -359,7 +376,7 @@ class BanditRank(GradientLearner):
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class ListNet(GradientLearner):
+class ListNet(FullBatchLearner):
     """ListNet: cross entropy of top-one probabilities.
 
     Cao et al.: Learning to rank: from pairwise approach to listwise approach. ICML 2007.
@@ -372,7 +389,7 @@ class ListNet(GradientLearner):
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class DELTR(GradientLearner):
+class DELTR(FullBatchLearner):
     """DELTR: ListNet with a penalty on disparate top-one exposure. `fit` needs groups.
 
     Zehlike & Castillo: Reducing disparate exposure in ranking: a learning to rank approach. WWW 2020.

@@ -4,13 +4,14 @@ A loss maps the scores of a batch to one value per topic and its gradient with r
 """
 
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 from scipy.special import expit, log_expit, log_softmax, softmax
 
-from fairevals.errors import UsageError, unknown
+from fairevals.errors import unknown
 from fairevals.training.data import Batch, groups_needed
-from fairevals.training.estimators import ESTIMATORS
+from fairevals.training.estimators import ESTIMATORS, Estimator, exact
 from fairevals.training.objectives import Objective, WeightedMeasure, entropy_with_gradient, total_reward
 from fairevals.typing import Floats, Ints
 
@@ -21,6 +22,7 @@ class PolicyGradient:
 
     With λ = 0 this is PG-Rank, else Fair-PG-Rank (Singh & Joachims: Policy learning for fairness in ranking. NeurIPS
     2019). `estimator` is `reinforce`, `pl-rank` or `exact`; `samples` is the number of rankings drawn per step.
+    Measures that are no functions of exposure are estimated by `reinforce` beside any of them.
 
     >>> loss = PolicyGradient(Objective.of(lam=1.0, disparity="D_ind"))
     >>> batch = Batch(np.zeros((1, 2, 1)), np.array([[1.0, 0.0]]), np.ones((1, 2), bool))
@@ -32,16 +34,23 @@ class PolicyGradient:
     objective: Objective
     estimator: str = "exact"
     samples: int = 10
+    smoothing: float = 0.0
+    """How widely `exact` rounds off the kinks of disparities."""
 
     def __post_init__(self) -> None:
         if self.estimator not in ESTIMATORS:
             raise unknown("estimator", self.estimator, ESTIMATORS)
-        if self.estimator != "reinforce" and self.objective.rewards:
-            needs = f"is not a function of exposure, which {self.estimator} needs; use reinforce"
-            raise UsageError(f"{self.objective.rewards[0].measure} {needs}")
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether nothing is drawn."""
+        return self.estimator == "exact" and not self.objective.rewards
 
     def gradient(self, scores: Floats, batch: Batch, rng: np.random.Generator) -> tuple[Floats, Floats]:
-        value, gradient = ESTIMATORS[self.estimator](self.objective, scores, batch, rng, self.samples)
+        estimate: Estimator = ESTIMATORS[self.estimator]
+        if self.smoothing:
+            estimate = partial(exact, smoothing=self.smoothing)
+        value, gradient = estimate(self.objective, scores, batch, rng, self.samples)
         entropy, slope = entropy_with_gradient(scores)
         return -value - self.objective.entropy * entropy, -gradient - self.objective.entropy * slope
 

@@ -1,41 +1,28 @@
-"""Training: the loop for any scorer and loss, policies from settings and data, and sweeps over λ and seeds."""
+"""Training: the loop for any scorer and loss, and policies from settings and data."""
 
 import copy
 import math
-from collections.abc import Callable, Iterable, Sequence
-from concurrent.futures import Executor
+from collections.abc import Callable, Iterable
+from contextlib import suppress
 from dataclasses import replace
-from functools import partial
-from itertools import product
-from typing import Any, Protocol, TypeVar
+from typing import TypeVar
 
 import numpy as np
 
-from fairevals.errors import UsageError, pluralize, unknown
-from fairevals.evaluation.workers import Workers
+from fairevals.errors import FairevalsError, UsageError, pluralize, unknown
 from fairevals.measures import Measure
-from fairevals.policy.plackett_luce import PlackettLuce
+from fairevals.training.boosting import fit_trees
 from fairevals.training.data import Batch, Dataset, Standardiser, groups_needed
 from fairevals.training.losses import BanditRankLoss, DeltrLoss, ListNetLoss, PolicyGradient
-from fairevals.training.models import Adam, Model, Scorer, fit_ridge, make_model
+from fairevals.training.models import TREES, Adam, Model, Scorer, fit_ridge, make_model
 from fairevals.training.objectives import Differentiable, parse_utility
-from fairevals.training.policies import Epoch, TrainedPolicy
-from fairevals.training.settings import WITH_LAMBDA, Settings
-from fairevals.typing import Array, Floats
+from fairevals.training.policies import Epoch, FitRecord, TrainedPolicy
+from fairevals.training.selection import TEMPERATURES, Training, topics_defined
+from fairevals.training.settings import ADAM, Settings
+from fairevals.training.solvers import FULL_BATCH, Loss
+from fairevals.typing import Array
 
 S = TypeVar("S", bound=Scorer)
-
-
-class Loss(Protocol):
-    """What a method minimises, as a function of the scores."""
-
-    def gradient(self, scores: Floats, batch: Batch, rng: np.random.Generator) -> tuple[Floats, Floats]:
-        """The loss of each topic, and its gradient (topics, documents) with respect to the scores."""
-        ...
-
-    def quality(self, scores: Floats, batch: Batch) -> Floats:
-        """What models are selected by on validation data, for each topic: higher is better; deterministic."""
-        ...
 
 
 def fit(
@@ -47,15 +34,17 @@ def fit(
     epochs: int = 20,
     batch: int = 1,
     patience: int = 0,
+    keep: str = "best",
     seed: int = 0,
     on_epoch: Callable[[Epoch, S], object] | None = None,
 ) -> tuple[S, tuple[Epoch, ...]]:
     """Train a scorer, with one step per batch of topics in a new random order every epoch; also its learning curve.
 
-    With validation data the quality is computed before training and after each epoch; training ends when it has not
-    risen for `patience` epochs (0: never), and the best scorer is returned. Without, the last one is returned.
-    `batch=0` takes all topics in one step. `on_epoch(epoch, scorer)` is called before training and after each epoch,
-    with the scorer being trained. Two calls with the same arguments give the same result.
+    The quality on validation data, or else on the training data, is computed before training and after each epoch, and
+    the best scorer is returned; with `keep="last"` and no validation data, the last. With validation data training ends
+    when the quality has not risen for `patience` epochs (0: never). `batch=0` takes all topics in one step.
+    `on_epoch(epoch, scorer)` is called before training and after each epoch, with the scorer being trained. Two calls
+    with the same arguments give the same result.
     """
     if len(train) == 0:
         raise UsageError("there is no topic to train on")
@@ -71,17 +60,21 @@ def fit(
                 order = order_rng.permutation(len(train))
             parts = (train.batch(order[at : at + size]) for at in range(0, len(train), size))
             mean = math.fsum(_step(scorer, loss, part, rng) for part in parts) / len(train)
-        quality = None if valid is None else _mean_quality(scorer, loss, valid)
-        improved = quality is None or quality > highest
+        quality = math.nan
+        if valid is not None or keep == "best":
+            quality = _mean_quality(scorer, loss, train if valid is None else valid)
+        improved = not quality <= highest
         if improved:
             best_at = number
-            if quality is not None:
+            if not math.isnan(quality):
                 best, highest = copy.deepcopy(scorer), quality
-        curve.append(Epoch(number, mean, quality, improved))
+        curve.append(Epoch(number, mean, None if valid is None else quality, improved))
         if on_epoch is not None:
             on_epoch(curve[-1], scorer)
-        if patience and number - best_at >= patience:
+        if patience and valid is not None and number - best_at >= patience:
             break
+    if best_at == curve[-1].number:
+        best = scorer  # not its copy
     _set_training(best, False)
     return best, tuple(curve)
 
@@ -98,9 +91,7 @@ def _step(scorer: Scorer, loss: Loss, batch: Batch, rng: np.random.Generator) ->
     with np.errstate(over="ignore", invalid="ignore"):  # the result is checked
         scorer.backward(gradient / len(value))
     if not all(np.isfinite(array).all() for array in (gradient, *_parameters(scorer))):
-        raise UsageError(
-            "training diverged: a number became infinite; try a smaller learning rate or weight decay"
-        )
+        raise UsageError("training diverged: a number became infinite; try a smaller learning rate")
     return float(value.sum())
 
 
@@ -126,27 +117,96 @@ def train_policy(
     >>> bool(np.all(np.diff(policy.predict(data)[:2]) > 1))
     True
     """
-    if settings.method in ("lp", "deltr") and train.membership is None:
-        raise groups_needed(settings.method)
-    if settings.method == "lp":
-        _check_groups(settings.group_disparity, train)
+    loss = checked_loss(settings, train, valid)
     train, features = settings.prepared(train), train.features.shape[1]
+    if settings.model == TREES and loss is not None:
+        _require_no_folds(settings)
+        held = None if valid is None else settings.prepared(valid)
+        boosted, curve, record = fit_trees(settings, loss, train, held, on_epoch)
+        scale = Standardiser.identity(features)  # splits do not depend on it
+        return TrainedPolicy(settings, boosted, scale, train.groups, curve, topics=len(train), fit=record)
     standardiser = Standardiser.fit(train) if settings.standardise else Standardiser.identity(features)
-    train = replace(train, features=standardiser(train.features))
-    if settings.method in ("ridge", "lp"):
+    train = replace(train, standardiser=standardiser)
+    if loss is None:
         return TrainedPolicy(
             settings, fit_ridge(train, settings.alpha), standardiser, train.groups, topics=len(train)
         )
     if valid is not None:
-        valid = replace(valid, features=standardiser(settings.prepared(valid).features))
-    steps = settings.epochs * math.ceil(len(train) / (settings.batch or len(train) or 1))
+        valid = replace(settings.prepared(valid), standardiser=standardiser)
     model = make_model(settings.model, features, settings.dropout, settings.seed)
-    betas = (settings.beta1, settings.beta2)
-    model.optimiser = Adam(settings.lr, betas, settings.weight_decay, settings.final_lr, steps)
-    options = {name: getattr(settings, name) for name in ("epochs", "batch", "patience", "seed")}
-    trained, curve = fit(model, _make_loss(settings, train), train, valid, on_epoch=on_epoch, **options)
-    trained.forget()
-    return TrainedPolicy(settings, trained, standardiser, train.groups, curve, topics=len(train))
+    if _is_full_batch(settings, loss, train):
+        solution, record = Training(settings, loss).train(model, train, valid, on_epoch)
+        curve = solution.curve
+    else:
+        _require_no_folds(settings)
+        model, curve, record = _train_in_batches(settings, model, loss, train, valid, on_epoch)
+    model.forget()
+    return TrainedPolicy(settings, model, standardiser, train.groups, curve, topics=len(train), fit=record)
+
+
+def checked_loss(settings: Settings, train: Dataset, valid: Dataset | None = None) -> Loss | None:
+    """What a method minimises step by step, None for ridge and lp; an error if the data lacks what it needs."""
+    for data in (train, valid):
+        if data is not None:
+            data.require_relevant()
+    if settings.method in ("lp", "deltr") and train.membership is None:
+        raise groups_needed(settings.method)
+    if settings.method == "lp":
+        _check_groups(settings.group_disparity, train)
+    return None if settings.method in ("ridge", "lp") else _make_loss(settings, train)
+
+
+def is_trained_in_batches(settings: Settings, data: Dataset) -> bool:
+    """Whether a policy is trained in a number of passes over the data that is known before; False if it cannot be."""
+    if settings.model == TREES or settings.method in ("ridge", "lp"):
+        return settings.model == TREES
+    with suppress(FairevalsError):  # training will report it
+        return not _is_full_batch(settings, _make_loss(settings, data), data)
+    return False
+
+
+def _is_full_batch(settings: Settings, loss: Loss, data: Dataset) -> bool:
+    """Whether a policy is trained by L-BFGS on all topics at once; see the setting `solver`."""
+    is_exact = loss.is_exact if isinstance(loss, PolicyGradient) else isinstance(loss, ListNetLoss)
+    is_exact = is_exact and not settings.dropout
+    if settings.max_disparity is not None or settings.solver == "lbfgs":
+        if is_exact:
+            return True
+        why = "exact gradients of functions of exposure, without dropout"
+        raise UsageError(f"{settings.method}: L-BFGS needs {why}; adam is the other solver")
+    chooses_adam = any(getattr(settings, name) != getattr(Settings, name) for name in ADAM)
+    return settings.solver == "auto" and is_exact and not chooses_adam and data.features.size <= FULL_BATCH
+
+
+def _require_no_folds(settings: Settings) -> None:
+    """Raise an error if folds were asked for where nothing is chosen by them."""
+    if settings.folds:
+        other = "give validation data instead"
+        raise UsageError(
+            f"only what L-BFGS trains is chosen by folds, and this is not trained by it; {other}"
+        )
+
+
+def _train_in_batches(
+    settings: Settings,
+    model: Model,
+    loss: Loss,
+    train: Dataset,
+    valid: Dataset | None,
+    on_epoch: Callable[[Epoch, Model], object] | None,
+) -> tuple[Model, tuple[Epoch, ...], FitRecord]:
+    """Train a model by Adam; a temperature that is not given is chosen on validation data for Plackett-Luce losses."""
+    steps = settings.epochs * math.ceil(len(train) / (settings.batch or len(train) or 1))
+    decay = settings.weight_decay or 0.0
+    model.optimiser = Adam(settings.lr, (settings.beta1, settings.beta2), decay, settings.final_lr, steps)
+    options = {name: getattr(settings, name) for name in ("epochs", "batch", "patience", "seed", "keep")}
+    model, curve = fit(model, loss, train, valid, on_epoch=on_epoch, **options)
+    record = FitRecord("adam", any(epoch.best for epoch in curve[1:]), decay, settings.temperature or 1.0)
+    if valid is not None and settings.temperature is None and isinstance(loss, PolicyGradient):
+        reached = Training(settings, loss).measure(model, valid, TEMPERATURES).value
+        chosen = TEMPERATURES[int(np.argmax(reached))]
+        record = replace(record, temperature=chosen, chosen_on="validation data")
+    return model, curve, record
 
 
 def _make_loss(settings: Settings, data: Dataset) -> Loss:
@@ -163,7 +223,7 @@ def _make_loss(settings: Settings, data: Dataset) -> Loss:
         share, most = settings.reward_weight, settings.max_drawn
         return BanditRankLoss(parts, share, settings.epsilon, most, settings.samples)
     if settings.objective.lam:
-        _require_defined(settings.objective.disparity, data)
+        _require_defined(settings, data)
     return PolicyGradient(settings.objective, settings.estimator, settings.samples)
 
 
@@ -171,23 +231,17 @@ def _check_groups(measure: Measure, data: Dataset) -> None:
     """Raise an error unless the data has the groups that the measure needs."""
     if data.membership is None and (measure.attributes_used() or measure.attributes == "all"):
         raise groups_needed(str(measure))
+    known = data.attributes or (data.attribute,)
     for name in measure.attributes_used():
-        if name != data.attribute:
-            raise UsageError(f"{measure}: {unknown('attribute', name, [data.attribute])}")
+        if name not in known:
+            raise UsageError(f"{measure}: {unknown('attribute', name, known)}")
 
 
-def _require_defined(disparity: Measure, data: Dataset) -> None:
-    """Raise an error if the disparity is undefined on all topics: silently, nothing but utility would be trained for.
-
-    It is computed for the uniform policy, which gives exposure to every document.
-    """
-    if not isinstance(disparity, Differentiable) or not len(data):
+def _require_defined(settings: Settings, data: Dataset) -> None:
+    """Raise an error if the disparity is undefined on all topics: nothing but utility would be trained for."""
+    disparity = settings.objective.disparity
+    if not isinstance(disparity, Differentiable) or not len(data) or topics_defined(settings, data):
         return
-    for batch in data.batches():
-        uniform = PlackettLuce(np.where(batch.present, 0.0, -np.inf))
-        exposure = uniform.exposure(disparity.attention_model, disparity.cutoff).value
-        if not np.isnan(disparity.value_and_gradient(batch.block.exposed(exposure))[0]).all():
-            return
     size = f"{pluralize(len(data), 'training topic')} ({pluralize(len(data.features), 'sample')})"
     why = f"{disparity} is undefined on all of {size}, so it cannot be trained for"
     if data.membership is not None and disparity.attributes_used():
@@ -207,49 +261,3 @@ def _protected_group(name: str, data: Dataset) -> int:
     if name not in data.groups:
         raise unknown("group", name, data.groups)
     return data.groups.index(name)
-
-
-def sweep(
-    method: str,
-    train: Dataset,
-    valid: Dataset | None = None,
-    *,
-    lambdas: Sequence[float] = (),
-    seeds: Sequence[int] = (0,),
-    jobs: int = 1,
-    executor: Executor | None = None,
-    progress: Callable[[int, int], object] | None = None,
-    **settings: Any,
-) -> list[TrainedPolicy]:
-    """Train a policy for every λ and every seed, in that order; in `jobs` processes or those of an executor.
-
-    `progress(done, total)` is called after every policy, and in this process after every epoch too.
-    """
-    default = Settings.for_method(method, **settings)
-    if lambdas and method not in WITH_LAMBDA and any(lambdas):
-        raise UsageError(f"{method} has no λ; methods that have one are {', '.join(WITH_LAMBDA)}")
-    if len(set(lambdas)) < len(lambdas) or len(set(seeds)) < len(seeds):
-        raise UsageError("a λ or a seed is given twice")
-    pairs = product(lambdas or (default.lam,), seeds)
-    runs = [replace(default, lam=float(lam), seed=int(seed)) for lam, seed in pairs]
-    report = progress or (lambda done, total: None)
-    policies: list[TrainedPolicy] = []
-    is_here = executor is None and jobs == 1
-    per_run = default.epochs + 1 if is_here else 1
-
-    def show(epoch: Epoch, model: Model) -> None:
-        report(len(policies) * per_run + epoch.number + 1, len(runs) * per_run)
-
-    with Workers(jobs) as workers:
-        trained: Iterable[TrainedPolicy]
-        there = partial(train_policy, train=train, valid=valid)
-        if is_here:
-            trained = (train_policy(run, train, valid, show) for run in runs)
-        elif executor is not None:
-            trained = executor.map(there, runs)
-        else:
-            trained = workers.results(there, ((run.policy_name, (run,)) for run in runs))
-        for policy in trained:
-            policies.append(policy)
-            report(len(policies) * per_run, len(runs) * per_run)
-    return policies

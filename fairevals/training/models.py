@@ -204,6 +204,9 @@ class Hidden(Highway):
 
 
 MODELS: Mapping[str, type[Model]] = {"linear": Linear, "hidden": Hidden, "highway": Highway}
+"""The models that are trained step by step."""
+TREES = "trees"
+MODEL_NAMES = (*MODELS, TREES)
 
 
 def make_model(name: str, features: int, dropout: float = 0.0, seed: int = 0) -> Model:
@@ -212,8 +215,12 @@ def make_model(name: str, features: int, dropout: float = 0.0, seed: int = 0) ->
     >>> make_model("hidden", 4).scores(np.zeros((2, 3, 4))).shape
     (2, 3)
     """
+    if name == TREES:
+        from fairevals.training.trees import Trees  # which is a Model, too
+
+        return Trees(features)
     if name not in MODELS:
-        raise unknown("model", name, MODELS)
+        raise unknown("model", name, MODEL_NAMES)
     return MODELS[name](features, dropout, seed)
 
 
@@ -224,14 +231,17 @@ def fit_ridge(data: Dataset, alpha: float = 1.0) -> Linear:
     >>> model.parameters["theta"].round(6), model.parameters["b"].round(6)
     (array([2.]), np.float64(1.0))
     """
-    features = data.features.shape[1]
-    mean_x = data.features.mean(axis=0, dtype=np.float64)
+    rows, features = data.features.shape
+    parts = [slice(start, start + ROWS) for start in range(0, rows, ROWS)]
+    mean_x = (
+        np.sum([data.model_features(part).sum(axis=0, dtype=np.float64) for part in parts], axis=0) / rows
+    )
     mean_y = data.grades.mean()
     square, cross = np.zeros((features, features)), np.zeros(features)
-    for start in range(0, len(data.features), ROWS):
-        x = data.features[start : start + ROWS] - mean_x
+    for part in parts:
+        x = data.model_features(part) - mean_x
         square += x.T @ x
-        cross += x.T @ (data.grades[start : start + ROWS] - mean_y)
+        cross += x.T @ (data.grades[part] - mean_y)
     square[np.diag_indices(features)] += alpha
     # With α = 0 and collinear features there are many solutions: take the smallest.
     theta = np.asarray(np.linalg.lstsq(square, cross, rcond=None)[0], dtype=np.float64)

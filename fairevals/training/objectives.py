@@ -17,14 +17,9 @@ from scipy.special import log_softmax
 from fairevals.attention import Attention
 from fairevals.collection import Exposed, Ranked
 from fairevals.errors import UsageError, escape
-from fairevals.measures import (
-    ExposureMeasure,
-    LinearMeasure,
-    Measure,
-    RankingMeasure,
-    parse_measure,
-    parse_measures,
-)
+from fairevals.measures import Measure, RankingMeasure, parse_measure, parse_measures
+from fairevals.measures.base import WithAttention
+from fairevals.measures.numeric import absolute
 from fairevals.policy.plackett_luce import PlackettLuce
 from fairevals.training.data import Batch
 from fairevals.typing import Floats, Ints
@@ -33,7 +28,7 @@ UTILITY = "nDCG(dcg='exp-log2')"
 """The utility of Singh & Joachims 2019: gain 2^g − 1 over the whole list."""
 DISPARITY = "D_group(attr='group')"
 
-Differentiable: TypeAlias = LinearMeasure | ExposureMeasure
+Differentiable: TypeAlias = WithAttention
 """A measure that is a function of exposure and has a gradient with respect to it."""
 
 
@@ -71,14 +66,28 @@ class WeightedMeasure:
             raise UsageError(f"{self.measure} is no measure of a single ranking, so it is no reward")
         return self.contribution(self.measure.of_ranking(ranked))
 
-    def of_exposure(self, exposed: Exposed) -> tuple[Floats, Floats]:
-        """The contribution (topics,) at these exposures, and its gradient (topics, documents)."""
+    def of_exposure(self, exposed: Exposed, smoothing: float = 0.0) -> tuple[Floats, Floats]:
+        """The contribution (topics,) at these exposures, and its gradient (topics, documents).
+
+        With a smoothing above 0 the kinks of the measure are rounded off (see `fairevals.measures.base.hinge`).
+        """
         assert isinstance(self.measure, Differentiable)  # noqa: S101 -- terms have only such measures
-        (values, gradient), direction = self.measure.value_and_gradient(exposed), self.measure.direction
-        slope: Floats | float = self.weight if direction.word == "higher" else -self.weight
+        (values, gradient), direction = self.measure.smoothed(exposed, smoothing), self.measure.direction
         if direction.target is not None:
-            slope = -self.weight * np.sign(values - direction.target)[:, None]
-        return self.contribution(values), np.where(np.isnan(values)[:, None], 0.0, slope * gradient)
+            distance, sign = absolute(values - direction.target, smoothing)
+            worth, gradient = -self.weight * distance, -self.weight * sign[:, None] * gradient
+        else:
+            weight = self.weight if direction.word == "higher" else -self.weight
+            worth, gradient = weight * values, weight * gradient
+        undefined = np.isnan(values)
+        return np.where(undefined, 0.0, worth), np.where(undefined[:, None], 0.0, gradient)
+
+    @property
+    def has_kinks(self) -> bool:
+        """Whether its gradient by exposure jumps, as at max(0, ·)."""
+        measure = self.measure
+        is_smooth = isinstance(measure, Differentiable) and "smoothed" not in vars(type(measure))
+        return not is_smooth or measure.direction.target is not None
 
 
 _WEIGHTED = re.compile(r"(?:(-?\d{1,9}(?:\.\d{1,17})?|-?\.\d{1,17})\s*\*\s*)?([A-Za-z].*)", re.S)
@@ -130,11 +139,21 @@ class ExposureTerm:
     cutoff: int | None
     parts: tuple[WeightedMeasure, ...]
 
-    def at(self, exposure: Floats, batch: Batch) -> tuple[Floats, Floats]:
+    def at(self, exposure: Floats, batch: Batch, smoothing: float = 0.0) -> tuple[Floats, Floats]:
         """The summed contributions (topics,) at these exposures, and their gradient (topics, documents)."""
-        exposed = batch.block.exposed(exposure)
-        values, gradients = zip(*(part.of_exposure(exposed) for part in self.parts), strict=True)
-        return np.sum(values, axis=0), np.sum(gradients, axis=0)
+        return sum_at(self.parts, batch.block.exposed(exposure), smoothing)
+
+
+def sum_at(
+    parts: Sequence[WeightedMeasure], exposed: Exposed, smoothing: float = 0.0
+) -> tuple[Floats, Floats]:
+    """The summed contributions (topics,) of measures at exposures, and their gradient (topics, documents)."""
+    total, gradient = np.zeros(len(exposed.exposure)), np.zeros(exposed.exposure.shape)
+    for part in parts:
+        value, slope = part.of_exposure(exposed, smoothing)
+        total += value
+        gradient += slope
+    return total, gradient
 
 
 @dataclass(frozen=True)
@@ -182,6 +201,11 @@ class Objective:
             if isinstance(part.measure, Differentiable):
                 grouped.setdefault((part.measure.attention_model, part.measure.cutoff), []).append(part)
         return tuple(ExposureTerm(*key, tuple(parts)) for key, parts in grouped.items())
+
+    @cached_property
+    def has_kinks(self) -> bool:
+        """Whether its gradient jumps."""
+        return any(part.has_kinks for part in self.parts)
 
     def value(self, scores: Floats, batch: Batch, samples: int = 100, tolerance: float = 1e-6) -> Floats:
         """The objective of each topic without the entropy, which only serves training.

@@ -1,129 +1,29 @@
-"""The results of training: runs of policies, their evaluation, and the folder with all files.
-
-A policy is evaluated like any other run: its run, the split's judgements and groups go through `fairevals.evaluation`.
-"""
+"""The files of a sweep: a folder for each policy, the judgements of each split, and the summary."""
 
 import json
+import math
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from itertools import islice
+import shutil
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any
 
-import numpy as np
-
-from fairevals.collection.collection import Collection
-from fairevals.collection.groups import Attribute
-from fairevals.collection.qrels import Qrels
-from fairevals.collection.run import Run, ranking_order
-from fairevals.errors import UsageError
-from fairevals.evaluation import Plan, score
-from fairevals.evaluation.scores import Scores
-from fairevals.ids import Ids
+from fairevals.collection.run import run_lines
+from fairevals.errors import InputError, Place
 from fairevals.io.folders import check_folder, replacing, write_files
 from fairevals.io.out import Cell, Table, render
-from fairevals.io.qrels import QrelsColumns
 from fairevals.io.specs import PolicySpec
-from fairevals.io.streams import written
-from fairevals.io.task import Task
+from fairevals.io.streams import Source, written
+from fairevals.io.tables import table
 from fairevals.training.data import Dataset
-from fairevals.training.objectives import DISPARITY, UTILITY
-from fairevals.training.policies import TrainedPolicy, save_policy
+from fairevals.training.policies import Epoch, TrainedPolicy, save_policy
+from fairevals.training.scoring import GROUP_COLUMNS, default_measures, group_rows, make_run
+from fairevals.training.summary import SUMMARY_COLUMNS, SummaryRow, summarise
 
-MEASURES = (UTILITY, f"{UTILITY}@10", "ERR", "D_ind", DISPARITY, "D_cross", "EE_L")
-"""The measures of the summary; D_group only where there are groups."""
-GREEDY_SUFFIX = ".greedy"
-"""Ends the name of a policy's greedy ranking in the summary."""
-SUMMARY_COLUMNS = ("policy", "method", "lambda", "seed", "split", "measure", "value", "se", "undefined")
+UNFINISHED = "unfinished"
+"""The folder with the policies of a sweep that is not finished; see `fairevals.training.unfinished`."""
 CURVE_COLUMNS = ("epoch", "loss", "valid", "best")
-GROUP_COLUMNS = ("topic", "doc", "group", "weight")
-
-
-def make_run(policy: TrainedPolicy, data: Dataset, tag: str = "", samples: int | None = None) -> Run:
-    """The run of a policy: its log-weights as scores, or with `samples` that many rankings of each topic.
-
-    The rankings are drawn with random numbers that depend on the policy's seed and the number of the topic.
-    """
-    docs, tag = Ids.of(data.docs), tag or policy.name
-    if samples is None:
-        if policy.is_mixture:
-            raise UsageError("lp is a mixture of rankings without scores: give a number of samples")
-        scores = policy.predict(data)
-        rows = ranking_order(np.repeat(np.arange(len(data)), data.lengths), docs, scores)
-        lists = [(topic, "") for topic in data.topics]
-        return Run(tag, tag, lists, data.starts, docs.take(rows), scores[rows], rows.size)
-    drawn = policy.sample(data, samples, policy.settings.seed)
-    rows = np.concatenate([(start + r).ravel() for start, r in zip(data.starts, drawn, strict=False)])
-    lengths = np.repeat(data.lengths, samples)
-    offsets = np.append(0, np.cumsum(lengths))
-    scores = np.repeat(offsets[1:], lengths) - np.arange(rows.size, dtype=np.float64)
-    lists = [(topic, str(sample)) for topic in data.topics for sample in range(1, samples + 1)]
-    return Run(tag, tag, lists, offsets, docs.take(rows), scores, rows.size)
-
-
-def run_lines(run: Run) -> Iterator[str]:
-    """The lines of a run file in TREC's format; the second column is the sample."""
-    rows = zip(run.docs.texts(), run.scores.tolist(), strict=True)
-    for (topic, sample), length in zip(run.lists, np.diff(run.offsets).tolist(), strict=True):
-        for rank, (doc, value) in enumerate(islice(rows, length), 1):
-            yield f"{topic} {sample or 'Q0'} {doc} {rank} {int(value) if sample else value!r} {run.tag}\n"
-
-
-def make_collection(data: Dataset, measures: Sequence[str] | None = None) -> Collection:
-    """The judgements and groups of a dataset, and the measures to compute."""
-    import pandas as pd
-
-    topic_of = np.repeat(np.arange(len(data)), data.lengths)
-    qrels = Qrels.of(QrelsColumns(data.name, list(data.topics), topic_of, Ids.of(data.docs), data.grades))
-    groups = {}
-    if data.membership is not None:
-        table = pd.DataFrame(_group_rows(data), columns=GROUP_COLUMNS)
-        groups[data.attribute] = Attribute.of(data.attribute, table, data.groups, unmapped="skip")
-    chosen = measures or [m for m in MEASURES if groups or m != DISPARITY]
-    return Collection(Task(name=data.name, measures=tuple(chosen)), qrels, groups)
-
-
-def evaluate_policy(
-    policy: TrainedPolicy,
-    data: Dataset,
-    measures: Sequence[str] | None = None,
-    *,
-    greedy: bool = False,
-    samples: int = 1000,
-) -> Scores:
-    """Score a policy on data: the same values as for its run file and the data's qrels and groups.
-
-    Functions of exposure are exact under Plackett-Luce; other measures are means over `samples` rankings, with their
-    standard error. With `greedy` the policy is the one ranking by descending score. A mixture of rankings is
-    represented by `samples` rankings drawn from it.
-
-    >>> from fairevals.training import Settings, train_policy
-    >>> data = Dataset.of([[[0.0], [1.0]]] * 2, [[0, 1]] * 2)
-    >>> policy = train_policy(Settings.for_method("ridge"), data)
-    >>> evaluate_policy(policy, data, ["nDCG"], greedy=True).mean(0, 0).value
-    1.0
-    """
-    if greedy and policy.is_mixture:
-        raise UsageError("lp is a mixture of rankings, so it has no greedy ranking")
-    kind = "samples" if policy.is_mixture else "ranking" if greedy else "pl"
-    run = make_run(policy, data, samples=samples if policy.is_mixture else None)
-    collection = make_collection(data, measures)
-    return score([run], collection, Plan.of(collection, policy=PolicySpec(kind, samples=samples)))
-
-
-class SummaryRow(NamedTuple):
-    """A row of summary.csv; `se` is NaN where the value is exact."""
-
-    policy: str
-    method: str
-    lam: float
-    seed: int
-    split: str
-    measure: str
-    value: float
-    se: float
-    undefined: int
-    """The number of topics on which the measure is undefined; they are not in the mean."""
 
 
 def write_results(
@@ -133,7 +33,8 @@ def write_results(
     *,
     samples: int = 1000,
     force: bool = False,
-    extra: Mapping[str, bytes] | None = None,
+    baselines: bool = True,
+    extra: Callable[[list[SummaryRow]], Mapping[str, bytes]] = lambda rows: {},
     progress: Callable[[int, int], object] | None = None,
 ) -> list[SummaryRow]:
     """Evaluate the policies on all splits, write everything, and return the rows of `summary.csv`.
@@ -142,54 +43,62 @@ def write_results(
     but the training data (on the training data if there is no other). For each such split there is a task file
     `SPLIT.toml` with `SPLIT.qrels` and, where there are groups, `SPLIT.groups.csv`: scoring the runs with it gives the
     values of the summary. `samples` is the number of rankings drawn for values that are not exact, and of those
-    written for a mixture of rankings. `extra` are further files by their names.
+    written for a mixture of rankings. `baselines` are those of `summarise`. `extra` makes further files of the rows,
+    by their names.
 
     Everything appears together, or nothing does; other files in the folder stay.
     """
     check_folder(folder, force=force)
-    with replacing(folder) as part:
-        write_files(part, extra or {})
-        return _write_results(part, policies, splits, samples, progress)
-
-
-def _write_results(
-    path: Path,
-    policies: Sequence[TrainedPolicy],
-    splits: Mapping[str, Dataset],
-    samples: int,
-    progress: Callable[[int, int], object] | None,
-) -> list[SummaryRow]:
-    written_splits = [name for name in splits if name != "train"] or list(splits)
-    collections = {name: make_collection(data) for name, data in splits.items()}
-    kind = "samples" if any(policy.is_mixture for policy in policies) else "pl"
-    for name in written_splits:
-        _write_split(path, name, splits[name], collections[name].task.measures, kind, samples)
-    rows: list[SummaryRow] = []
-    for number, policy in enumerate(policies, 1):
-        settings, is_mixture = policy.settings, policy.is_mixture
-        # The suffix of the policy's name in the summary, and how its run is read.
-        readings = {"": "samples"} if is_mixture else {"": "pl", GREEDY_SUFFIX: "ranking"}
-        save_policy(policy, path / policy.name)
-        curve = ((*epoch[:3], int(epoch.best)) for epoch in policy.curve)
-        _write_table(path / policy.name / "log.csv", CURVE_COLUMNS, curve)
-        for split, data in splits.items():
-            run = make_run(policy, data, samples=samples if is_mixture else None)
-            if split in written_splits:
-                with written(path / policy.name / f"{split}.run") as file:
-                    file.writelines(run_lines(run))
-            for suffix, kind in readings.items():
-                plan = Plan.of(collections[split], policy=PolicySpec(kind, samples=samples))
-                scores = score([run], collections[split], plan)
-                facts = policy.name + suffix, settings.method, settings.lam, settings.seed, split
-                for m, measure in enumerate(scores.measures):
-                    mean = scores.mean(0, m)
-                    rows.append(SummaryRow(*facts, str(measure), mean.value, mean.se, mean.undefined))
-        if progress:
-            progress(number, len(policies))
-    _write_table(
-        path / "summary.csv", SUMMARY_COLUMNS, ((*row[:2], f"{row.lam:g}", *row[3:]) for row in rows)
-    )
+    with replacing(folder, stale=_unfinished_files) as part:
+        _write_policies(part, policies, splits, samples)
+        rows = summarise(policies, splits, samples=samples, baselines=baselines, progress=progress)
+        lines = ((*row[:2], "" if math.isnan(row.lam) else f"{row.lam:g}", *row[3:]) for row in rows)
+        _write_table(part / "summary.csv", SUMMARY_COLUMNS, lines)
+        write_files(part, extra(rows))
+    shutil.rmtree(Path(folder, UNFINISHED), ignore_errors=True)
     return rows
+
+
+def _unfinished_files(folder: Path) -> list[str]:
+    """The files of an unfinished sweep, which its results replace."""
+    files = (folder / UNFINISHED).rglob("*")
+    return [path.relative_to(folder).as_posix() for path in files if not path.is_dir()]
+
+
+def _write_policies(
+    path: Path, policies: Sequence[TrainedPolicy], splits: Mapping[str, Dataset], samples: int
+) -> None:
+    """Write the folder of each policy, and the judgements of the splits for which they have runs."""
+    written_splits = {name: data for name, data in splits.items() if name != "train"} or splits
+    kind = "samples" if any(policy.is_mixture for policy in policies) else "pl"
+    for name, data in written_splits.items():
+        _write_split(path, name, data, default_measures(data, policies[0].settings), kind, samples)
+    for policy in policies:
+        save_policy(policy, path / policy.name)
+        write_curve(policy, path / policy.name)
+        for split, data in written_splits.items():
+            run = make_run(policy, data, samples=samples if policy.is_mixture else None)
+            with written(path / policy.name / f"{split}.run") as file:
+                file.writelines(run_lines(run))
+
+
+def write_curve(policy: TrainedPolicy, folder: Path) -> None:
+    """Write the learning curve of a policy as `log.csv`."""
+    curve = ((*epoch[:3], int(epoch.best)) for epoch in policy.curve)
+    _write_table(folder / "log.csv", CURVE_COLUMNS, curve)
+
+
+def read_curve(folder: Path) -> tuple[Epoch, ...]:
+    """The learning curve that `write_curve` wrote."""
+    _, _, rows = table(Source.of(folder / "log.csv"), CURVE_COLUMNS, CURVE_COLUMNS)
+    curve = []
+    for line, (number, loss, valid, best) in rows:
+        try:
+            value = float(loss) if loss else math.nan
+            curve.append(Epoch(int(number), value, float(valid) if valid else None, best == "1"))
+        except ValueError:
+            raise InputError(Place(str(folder / "log.csv"), line), "no point of a learning curve") from None
+    return tuple(curve)
 
 
 def _write_split(
@@ -200,11 +109,17 @@ def _write_split(
         for topic, rows in zip(data.topics, data.slices, strict=True):
             for doc, grade in zip(data.docs[rows], data.grades[rows].tolist(), strict=True):
                 file.write(f"{topic} 0 {doc} {int(grade) if grade.is_integer() else repr(grade)}\n")
+    if data.task is not None:
+        own = Path(os.path.relpath(folder / f"{name}.qrels"))
+        changed: Any = {"name": name, "qrels": (own,), "measures": tuple(measures), "labels": {}}
+        task = replace(data.task, policy=PolicySpec(kind, samples=samples, seed=0), **changed)
+        task.save(folder / f"{name}.toml")
+        return
     sections: dict[str, dict[str, object]] = {}
     sections[""] = {"name": name, "qrels": f"{name}.qrels", "measures": measures}
     if data.membership is not None:
         groups = f"{name}.groups.csv"
-        _write_table(folder / groups, GROUP_COLUMNS, _group_rows(data))
+        _write_table(folder / groups, GROUP_COLUMNS, group_rows(data))
         heading = f"\n[attributes.{data.attribute}]\n"
         sections[heading] = {"groups": data.groups, "memberships": groups, "unmapped": "skip"}
     sections["\n[policy]\n"] = {"kind": kind, "samples": samples, "seed": 0}
@@ -215,14 +130,6 @@ def _write_split(
                 # JSON's texts and lists are TOML's, except for the character DEL.
                 text = json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
                 file.write(f"{key} = {text}\n")
-
-
-def _group_rows(data: Dataset) -> Iterator[tuple[str, str, str, float]]:
-    """(topic, document, group, weight) for each group of each document."""
-    topics, membership = np.repeat(np.arange(len(data)), data.lengths), np.asarray(data.membership)
-    for row, group in zip(*np.nonzero(membership), strict=True):
-        weight = float(membership[row, group])
-        yield data.topics[topics[row]], data.docs[row], data.groups[group], 1 if weight == 1 else weight
 
 
 def _write_table(path: Path, header: tuple[str, ...], rows: Iterable[tuple[Cell, ...]]) -> None:

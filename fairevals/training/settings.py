@@ -14,7 +14,7 @@ from fairevals.measures import parse_measure
 from fairevals.measures.disparity import DGroup
 from fairevals.training.data import Dataset
 from fairevals.training.estimators import ESTIMATORS
-from fairevals.training.models import MODELS
+from fairevals.training.models import MODEL_NAMES, TREES
 from fairevals.training.objectives import DISPARITY, UTILITY, Objective, parse_utility
 
 METHODS: Mapping[str, str] = {
@@ -30,6 +30,12 @@ METHODS: Mapping[str, str] = {
 WITH_LAMBDA = ("fair-pg-rank", "lp", "deltr")
 """Methods that have a λ."""
 
+WITH_BOUND = ("fair-pg-rank",)
+"""Methods that can maximise utility under a largest disparity."""
+
+ADAM = ("epochs", "batch", "lr", "final_lr", "beta1", "beta2", "dropout", "keep")
+"""Settings of Adam alone: one that is not the default of `Settings` chooses Adam."""
+
 DEFAULTS: Mapping[str, Mapping[str, Any]] = {
     **{method: {"lam": 1.0} for method in WITH_LAMBDA},
     "bandit-rank": {
@@ -40,6 +46,7 @@ DEFAULTS: Mapping[str, Mapping[str, Any]] = {
         "lr": 7e-5,
         "samples": 30,
         "epochs": 30,
+        "batch": 1,
     },
 }
 """Where a method's defaults differ from those of `Settings`; BanditRank's are from the paper's run on MQ2007."""
@@ -57,9 +64,8 @@ def _expected(f: dataclasses.Field[Any]) -> str:
     low, high, choices = (f.metadata[key] for key in ("low", "high", "choices"))
     if choices:
         return f"one of {', '.join(choices)}"
-    kind = {"float": "a number", "int": "a whole number", "str": "a text", "bool": "True or False"}[
-        str(f.type)
-    ]
+    kinds = {"float": "a number", "int": "a whole number", "str": "a text", "bool": "True or False"}
+    kind = kinds[str(f.type).removesuffix(" | None")]
     if math.isfinite(high):
         return f"{kind} from {low:,} to {high:,}"
     return f"{kind} of at least {low:,}" if math.isfinite(low) else kind
@@ -75,26 +81,57 @@ class Settings:
 
     method: str
     lam: float = _setting(0.0, "weight of the disparity", 0)
+    max_disparity: float | None = _setting(
+        None, "in place of a weight: the largest mean disparity on the training data", 0
+    )
     seed: int = _setting(0, "seed of all random numbers", 0)
-    model: str = _setting("linear", "scoring model", choices=MODELS)
+    model: str = _setting("linear", "scoring model; trees: boosted by LightGBM", choices=MODEL_NAMES)
     estimator: str = _setting("exact", "gradient estimator", choices=ESTIMATORS)
     utility: str = _setting(UTILITY, "utility to maximise: a measure, or a sum such as 0.5*AP+0.5*RR")
     disparity: str = _setting(DISPARITY, "measure whose cost is minimised; the attribute is named group")
     entropy: float = _setting(0.0, "weight γ of the entropy of softmax(scores)", 0)
     samples: int = _setting(10, "rankings drawn per topic and step", 1, 10**6)
-    epochs: int = _setting(20, "passes over the training data", 0, 10**7)
-    batch: int = _setting(1, "topics per step; 0: all", 0)
-    patience: int = _setting(5, "epochs without gain on validation data before training ends; 0: never", 0)
-    lr: float = _setting(0.001, "learning rate of Adam", 0)
+    solver: str = _setting(
+        "auto",
+        "lbfgs: all topics at once, for exact gradients; adam: batches of topics; auto: lbfgs, unless rankings are "
+        "drawn, the data is large, or a setting of Adam is not its default",
+        choices=("auto", "lbfgs", "adam"),
+    )
+    iterations: int = _setting(200, "most steps of L-BFGS in each stage of smoothing", 0, 10**6)
+    epochs: int = _setting(40, "Adam's passes over the training data", 0, 10**7)
+    batch: int = _setting(32, "Adam's topics per step; 0: all", 0)
+    patience: int = _setting(
+        5, "Adam's epochs without gain on validation data before training ends; 0: never", 0
+    )
+    keep: str = _setting(
+        "best",
+        "which of Adam's epochs is kept: the best, or the last unless there is validation data",
+        choices=("best", "last"),
+    )
+    lr: float = _setting(0.01, "learning rate of Adam", 0)
     final_lr: float = _setting(1.0, "learning rate of the last step, as a share of the first", 0, 1)
     beta1: float = _setting(0.9, "Adam's decay of the mean of gradients", 0, 1)
     beta2: float = _setting(0.999, "Adam's decay of the mean of squared gradients", 0, 1)
-    weight_decay: float = _setting(0.0, "L2 penalty", 0)
+    weight_decay: float | None = _setting(
+        None, "L2 penalty; default: chosen on validation data or by folds, else 1e-6 (0 for Adam)", 0
+    )
+    temperature: float | None = _setting(
+        None, "what scores are divided by; default: chosen on validation data or by folds, else 1", 1e-9, 1e9
+    )
+    folds: int | None = _setting(
+        None,
+        "folds over topics by which both are chosen without validation data; 0: none; default: 5 under a largest "
+        "disparity, else 0",
+        0,
+    )
     dropout: float = _setting(0.0, "share of units dropped in training", 0, 0.99)
     standardise: bool = _setting(True, "standardise the features, by the training data")
     center_by_group: bool = _setting(
         False, "first subtract from each feature its mean over the document's group in the topic"
     )
+    trees: int = _setting(200, "trees: their largest number", 0, 10**5)
+    leaves: int = _setting(7, "trees: leaves of each", 2, 1000)
+    shrinkage: float = _setting(0.1, "trees: learning rate", 0, 10)
     reward: str = _setting("0.5*AP+0.5*nDCG(dcg='exp-log2')@10", "BanditRank's reward")
     reward_weight: float = _setting(0.5, "BanditRank's γ: weight of the reward against cross entropy", 0, 1)
     epsilon: float = _setting(0.1, "BanditRank's ε: share of uniform draws", 0, 1)
@@ -106,17 +143,41 @@ class Settings:
         if self.method not in METHODS:
             raise unknown("method", self.method, METHODS)
         for f in self.fields():
-            value, rules = getattr(self, f.name), f.metadata
-            kind = {"float": (int, float), "int": int, "str": str, "bool": bool}[str(f.type)]
-            valid = isinstance(value, kind) and (isinstance(value, bool) == (f.type == "bool"))  # type: ignore[arg-type]
-            if valid and f.type in ("float", "int"):
+            value, rules, of_type = getattr(self, f.name), f.metadata, str(f.type).removesuffix(" | None")
+            if value is None and of_type != str(f.type):
+                continue
+            kind = {"float": (int, float), "int": int, "str": str, "bool": bool}[of_type]
+            valid = isinstance(value, kind) and (isinstance(value, bool) == (of_type == "bool"))  # type: ignore[arg-type]
+            if valid and of_type in ("float", "int"):
                 valid = abs(value) <= sys.float_info.max and rules["low"] <= value <= rules["high"]
             if not valid or (rules["choices"] and value not in rules["choices"]):
                 name = "lambda" if f.name == "lam" else f.name
                 wrong = f"{self.method}: {name}={escape(repr(value))} is not possible"
                 raise UsageError(f"{wrong} ({rules['meaning']}); expected {_expected(f)}")
+        if self.max_disparity is not None:
+            if self.method not in WITH_BOUND:
+                raise UsageError(f"{self.method} takes no max_disparity; {', '.join(WITH_BOUND)} does")
+            if self.solver == "adam" or self.estimator != "exact" or self.dropout:
+                raise UsageError("max_disparity needs the solver lbfgs, exact gradients and no dropout")
+        if self.folds == 1:
+            raise UsageError("folds=1 leaves no topic to train on; expected 0 for none, or at least 2")
         parse_utility(self.reward)
-        self.objective  # noqa: B018 -- raises if a measure cannot be trained for
+        objective = self.objective  # raises if a measure cannot be trained for
+        if self.max_disparity is not None:
+            if self.model == TREES:
+                raise UsageError(
+                    "trees cannot be trained under a largest disparity; give weights of it instead"
+                )
+            if objective.disparity.direction.word == "higher":
+                raise UsageError(
+                    f"max_disparity is the largest value of a measure that is best at 0, but a higher "
+                    f"{objective.disparity} is better; give a weight λ instead"
+                )
+            if objective.rewards:
+                measure = objective.rewards[0].measure
+                raise UsageError(
+                    f"max_disparity needs functions of exposure, which {measure} is not; give a weight λ instead"
+                )
         if self.method == "lp":
             self.group_disparity  # noqa: B018
 
@@ -147,12 +208,21 @@ class Settings:
     def policy_name(self) -> str:
         """The name of the policy that is trained with them; see `TrainedPolicy.name`."""
         lam = f"-lambda{self.lam:g}" if self.method in WITH_LAMBDA else ""
+        if self.max_disparity is not None:
+            lam = f"-max{self.max_disparity:g}"
         return f"{self.method}{lam}-seed{self.seed}"
+
+    @property
+    def passes(self) -> int:
+        """The largest number of passes over the training data: epochs, or trees."""
+        return self.trees if self.model == TREES else self.epochs
 
     @property
     def objective(self) -> Objective:
         """The objective of PG-Rank and Fair-PG-Rank."""
         lam = self.lam if self.method != "pg-rank" else 0.0
+        if self.max_disparity is not None:
+            lam = 1.0  # so that the disparity is part of it
         return Objective.of(self.utility, lam, self.disparity, self.entropy)
 
     @property

@@ -1,0 +1,246 @@
+"""L-BFGS with a weight decay and a temperature that are chosen on topics that were not trained on.
+
+Disparity overfits: a model with many features can be fair on the training topics and unfair on others. Both a larger
+weight decay and a higher temperature help. They are chosen on validation data or, without it, by folds over topics.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from fairevals.policy.plackett_luce import PlackettLuce
+from fairevals.training.data import Dataset
+from fairevals.training.losses import PolicyGradient
+from fairevals.training.models import Model
+from fairevals.training.objectives import Differentiable, sum_at
+from fairevals.training.policies import Candidate, FitRecord
+from fairevals.training.settings import Settings
+from fairevals.training.solvers import Loss, OnEpoch, Solution, maximise_within, minimise_loss, preference
+from fairevals.typing import Floats
+
+WEIGHT_DECAYS = (1.0, 0.1, 1e-2, 1e-3, 1e-4, 1e-6)
+"""From the strongest: the solution with one is where the next begins. Under a bound the last is left out."""
+WEIGHT_DECAY = WEIGHT_DECAYS[-1]
+"""Where nothing is chosen: so little that it only keeps the parameters finite."""
+TEMPERATURES = tuple(2.0 ** (step / 4) for step in range(-8, 25))
+_RANDOM = 1e12
+"""A temperature at which any order is random."""
+_LEAST_GAIN = 1e-5
+"""A policy that gains less than this by training is no better than without."""
+FOLDS = 5
+"""By default, under a largest disparity."""
+
+
+@dataclass(frozen=True)
+class Measured:
+    """What a model reaches on topics at each temperature: sums over the topics, so that folds can be added."""
+
+    value: Floats
+    """(temperatures,): the objective, or under a bound the utility."""
+    cost: Floats
+    """(temperatures,): under a bound the disparity, else 0."""
+    topics: int = 0
+    defined: int = 0
+    """On how many topics the disparity is defined."""
+
+    def __add__(self, other: Measured) -> Measured:
+        counts = self.topics + other.topics, self.defined + other.defined
+        return Measured(self.value + other.value, self.cost + other.cost, *counts)
+
+    def means(self, number: int, bound: float | None) -> tuple[float, float | None]:
+        """The mean value, and under a bound the mean disparity, at a temperature of that number."""
+        cost = None if bound is None else float(self.cost[number] / max(1, self.defined))
+        return float(self.value[number] / self.topics), cost
+
+    def best(self, bound: float | None) -> int:
+        """The number of the best temperature."""
+        return max(range(len(self.value)), key=self.preferences(bound).__getitem__)
+
+    def preferences(self, bound: float | None) -> list[tuple[bool, float]]:
+        """What orders the temperatures: the objective, or the utility of those that meet the bound."""
+        means = (self.means(number, bound) for number in range(len(self.value)))
+        return [
+            (True, value) if bound is None or cost is None else preference(value, cost, bound)
+            for value, cost in means
+        ]
+
+
+class Way(NamedTuple):
+    """A way to train: with a weight decay, and within the bound of the disparity if there is one, or for utility alone.
+
+    Utility alone, at a higher temperature, may meet a bound on other topics with more utility than a model that was
+    trained within it.
+    """
+
+    weight_decay: float
+    bounded: bool = True
+
+
+@dataclass(frozen=True)
+class Training:
+    """A method that L-BFGS can train: its settings, and its loss."""
+
+    settings: Settings
+    loss: Loss
+
+    def solve(
+        self,
+        model: Model,
+        data: Dataset,
+        way: Way,
+        on_epoch: OnEpoch | None = None,
+        earlier: Solution | None = None,
+    ) -> Solution:
+        """Train a model from where its parameters are: with another weight decay, those of the `earlier` solution."""
+        settings, bound = self.settings, self.settings.max_disparity
+        options: Any = {
+            "weight_decay": way.weight_decay,
+            "iterations": settings.iterations,
+            "on_epoch": on_epoch,
+        }
+        if bound is None or not way.bounded:
+            free = PolicyGradient(replace(settings.objective, lam=0.0))
+            return minimise_loss(model, self.loss if bound is None else free, data, **options)
+        defined = max(1, topics_defined(settings, data))  # a fold without any disparity meets the bound
+        multiplier = earlier.multiplier if earlier else None
+        return maximise_within(
+            model, settings.objective, data, bound, defined, multiplier=multiplier, **options
+        )
+
+    def measure(self, model: Model, data: Dataset, temperatures: tuple[float, ...]) -> Measured:
+        """What the model reaches on data."""
+        value, cost = np.zeros(len(temperatures)), np.zeros(len(temperatures))
+        for batch in data.batches():
+            scores = batch.masked(model.scores(batch.features))
+            for number, temperature in enumerate(temperatures):
+                if self.settings.max_disparity is None:
+                    value[number] += self.loss.quality(scores / temperature, batch).sum()
+                    continue
+                policy, objective = PlackettLuce(scores / temperature), self.settings.objective
+                for term in objective.exposure_terms:
+                    exposed = batch.block.exposed(
+                        policy.exposure(term.attention, term.cutoff, tolerance=1e-6).value
+                    )
+                    for part in term.parts:
+                        worth = float(sum_at([part], exposed)[0].sum())
+                        if part is objective.parts[-1]:
+                            cost[number] -= worth
+                        else:
+                            value[number] += worth
+        defined = 0 if self.settings.max_disparity is None else topics_defined(self.settings, data)
+        return Measured(value, cost, len(data), defined)
+
+    def train(
+        self, model: Model, train: Dataset, valid: Dataset | None, on_epoch: OnEpoch | None = None
+    ) -> tuple[Solution, FitRecord]:
+        """Train a model, with the weight decay and the temperature that are given or chosen."""
+        settings, bound, start = self.settings, self.settings.max_disparity, copy.deepcopy(model)
+        default = FOLDS if bound is not None else 0
+        folds = 0 if valid is not None else default if settings.folds is None else settings.folds
+        folds = min(folds, len(train))
+        decay, temperature = settings.weight_decay, settings.temperature
+        if (valid is None and folds < 2) or (decay is not None and temperature is not None):
+            way = Way(WEIGHT_DECAY if decay is None else decay)
+            solution = self.solve(model, train, way, on_epoch)
+            record = FitRecord("lbfgs", weight_decay=way.weight_decay, temperature=temperature or 1.0)
+            return solution, self._judged(record, solution, model, start, train, train)
+        decays = WEIGHT_DECAYS if bound is None else WEIGHT_DECAYS[:-1]
+        # A temperature below 1 would add to the disparity that was trained for.
+        temperatures = TEMPERATURES if bound is None else tuple(t for t in TEMPERATURES if t >= 1)
+        temperatures = temperatures if temperature is None else (temperature,)
+        paths = [
+            [Way(each, bounded) for each in (decays if decay is None else (decay,))]
+            for bounded in ((True,) if bound is None else (True, False))
+        ]
+        measured: dict[Way, Measured] = {}
+        states: dict[Way, tuple[Solution, dict[str, Floats]]] = {}
+        for known, held in [(train, valid)] if valid is not None else _folds(train, folds, settings.seed):
+            for path in paths:
+                fresh = copy.deepcopy(start)
+                for way, solution in self._along(path, fresh, known, on_epoch):
+                    states[way] = solution, dict(fresh.parameters)
+                    reached = self.measure(fresh, held, temperatures)
+                    measured[way] = measured[way] + reached if way in measured else reached
+        best = {way: each.best(bound) for way, each in measured.items()}
+        chosen = max(measured, key=lambda way: measured[way].preferences(bound)[best[way]])
+        if valid is not None:
+            solution, model.parameters = states[chosen]
+        else:
+            path = next(path for path in paths if chosen in path)
+            *_, (_, solution) = self._along(path[: path.index(chosen) + 1], model, train, on_epoch)
+        at = best[chosen]
+        if bound is not None:  # chosen on other topics, but the bound is for the training topics
+            own = self.measure(model, train, temperatures).preferences(bound)
+            at = next((number for number in range(at, len(own)) if own[number][0]), at)
+        candidates = tuple(
+            Candidate(*way, temperatures[best[way]], *each.means(best[way], bound))
+            for way, each in measured.items()
+        )
+        on = "validation data" if valid is not None else f"{folds} folds"
+        record = FitRecord("lbfgs", True, chosen.weight_decay, temperatures[at], on, candidates)
+        deciding = train if valid is None else valid
+        return solution, self._judged(record, solution, model, start, train, deciding)
+
+    def _along(
+        self, path: Sequence[Way], model: Model, data: Dataset, on_epoch: OnEpoch | None
+    ) -> Iterator[tuple[Way, Solution]]:
+        """Train a model in one way after the other, each from the solution of the one before.
+
+        Not with hidden layers: a strong weight decay makes all of their parameters 0, where every gradient is 0.
+        """
+        solution, start = None, dict(model.parameters)
+        for way in path:
+            if self.settings.model != "linear":
+                solution, model.parameters = None, dict(start)
+            solution = self.solve(model, data, way, on_epoch, solution)
+            yield way, solution
+
+    def _judged(
+        self,
+        record: FitRecord,
+        solution: Solution,
+        model: Model,
+        start: Model,
+        train: Dataset,
+        deciding: Dataset,
+    ) -> FitRecord:
+        """The record with whether the model is better than without training, and under a bound with what was reached.
+
+        Without training means as it was at the start, or a random order, whichever is better.
+        """
+        bound, temperature = self.settings.max_disparity, (record.temperature,)
+        before = max(self.measure(start, deciding, (1.0, _RANDOM)).preferences(bound))
+        after = self.measure(model, deciding, temperature).preferences(bound)[0]
+        record = replace(record, improved=after > (before[0], before[1] + _LEAST_GAIN))
+        if bound is None:
+            return record
+        reached = self.measure(model, train, temperature)
+        disparity = float(reached.cost[0] / reached.defined)
+        return replace(record, multiplier=solution.multiplier, disparity=disparity)
+
+
+def _folds(data: Dataset, count: int, seed: int) -> Iterator[tuple[Dataset, Dataset]]:
+    """The topics without each of the folds, and the fold."""
+    order = np.random.default_rng([seed, 3]).permutation(len(data))
+    for fold in range(count):
+        held = np.sort(order[fold::count])
+        yield data.split(np.setdiff1d(order, held)), data.split(held)
+
+
+def topics_defined(settings: Settings, data: Dataset) -> int:
+    """On how many topics the disparity is defined, for the uniform policy, which gives exposure to every document."""
+    disparity = settings.objective.disparity
+    if not isinstance(disparity, Differentiable):
+        return 0
+    count = 0
+    for batch in data.batches():
+        uniform = PlackettLuce(np.where(batch.present, 0.0, -np.inf))
+        exposure = uniform.exposure(disparity.attention_model, disparity.cutoff).value
+        values = disparity.value_and_gradient(batch.block.exposed(exposure))[0]
+        count += int(np.count_nonzero(~np.isnan(values)))
+    return count
