@@ -12,12 +12,14 @@ Every measure can be imported by its name, too:
 nDCG(dcg='exp-log2')@10
 """
 
+import sys
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 __version__ = "0.2.0.dev0"
 
 if TYPE_CHECKING:
+    from fairevals.api import compare, correlate, evaluate, exposure
     from fairevals.collection.groups import Attribute
     from fairevals.collection.intersections import Intersection
     from fairevals.collection.qrels import Qrels, read_qrels
@@ -31,6 +33,7 @@ if TYPE_CHECKING:
         disparity,
         err,
         expected_exposure,
+        fa_ir,
         gf,
         joint_exposure,
         ndcg,
@@ -43,7 +46,8 @@ if TYPE_CHECKING:
         shares,
     )
     from fairevals.policy.plackett_luce import PlackettLuce
-    from fairevals.result import Result, compare, correlate, evaluate, exposure
+    from fairevals.reranking.runs import Reranked, rerank
+    from fairevals.result import Result
     from fairevals.training.learners import (
         DELTR,
         BanditRank,
@@ -87,7 +91,7 @@ if TYPE_CHECKING:
     rND = prefix.RND
     rKL = prefix.RKL
     rRD = prefix.RRD
-    FAIR = prefix.FAIR
+    FAIR = fa_ir.FAIR
     NDKL = representation.NDKL
     Skew = representation.Skew
     Infeasible = representation.Infeasible
@@ -95,16 +99,18 @@ if TYPE_CHECKING:
 
 # Names are imported when first used, so that `fairevals --help` need not load numpy.
 _NAMES = {
+    "api": ("compare", "correlate", "evaluate", "exposure"),
     "collection.groups": ("Attribute",),
     "collection.intersections": ("Intersection",),
     "collection.qrels": ("Qrels", "read_qrels"),
     "collection.run": ("Run", "read_run"),
     "ecosystem.context": ("task",),
     "errors": ("FairevalsError", "FairevalsWarning", "InputError", "UsageError"),
-    "result": ("Result", "compare", "correlate", "evaluate", "exposure"),
+    "result": ("Result",),
     "io.task": ("Task", "read_task"),
     "measures": ("parse_measure",),
     "policy.plackett_luce": ("PlackettLuce",),
+    "reranking.runs": ("Reranked", "rerank"),
     "training.learners": (
         *("PGRank", "FairPGRank", "BanditRank", "ListNet", "DELTR", "Ridge", "ExposureLP"),
         "load_policy",
@@ -126,6 +132,7 @@ __all__ = [
     "PGRank",
     "PlackettLuce",
     "Qrels",
+    "Reranked",
     "Result",
     "Ridge",
     "Run",
@@ -141,6 +148,7 @@ __all__ = [
     "read_qrels",
     "read_run",
     "read_task",
+    "rerank",
     "task",
 ]
 
@@ -174,4 +182,11 @@ def _add_to_ir_measures() -> None:
         warnings.warn(FairevalsWarning(message), stacklevel=3)
 
 
-_add_to_ir_measures()
+def _is_program() -> bool:
+    """Whether this is the start of the program `fairevals`, or of `python -m fairevals`."""
+    name = sys.argv[0] if getattr(sys, "argv", None) else ""
+    return name.endswith(("/fairevals", "\\fairevals.exe")) or (name == "-m" and "fairevals" in sys.orig_argv)
+
+
+if not _is_program():  # which nobody else can ask for measures, and starts faster without
+    _add_to_ir_measures()

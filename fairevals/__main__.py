@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import gc
 import signal
 import sys
 
@@ -22,11 +23,13 @@ def _ignore_signals() -> None:
 def main() -> int:
     """Run the program; an interruption while it is loaded, or while it ends, does what one in between does."""
     signal.signal(signal.SIGTERM, signal.default_int_handler)
+    gc.set_threshold(50_000)  # modules are many objects, and none of them garbage
     try:
         from fairevals.cli.main import main as run
 
         code = run()
         _ignore_signals()
+        gc.freeze()  # the end of the process frees everything at once; to look for cycles before it takes time
         return code
     except KeyboardInterrupt:
         _ignore_signals()

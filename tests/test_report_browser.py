@@ -15,6 +15,7 @@ import pytest
 from report_cases import HOSTILE, MEASURES, make, write_task
 
 from fairevals.errors import escape
+from fairevals.io.out import format_number
 from fairevals.measures import parse_measure
 
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
@@ -70,15 +71,18 @@ class Seen:
         page.on("popup", lambda _: self.bad.append("popup"))
 
     def _request(self, url: str) -> None:
-        if not url.startswith("data:") and not (url.startswith("file:") and url.endswith("/index.html")):
+        if not url.startswith("data:") and not (
+            url.startswith("file:") and url.partition("#")[0].endswith("/index.html")
+        ):
             self.bad.append(f"request: {url[:200]}")
 
 
-def opened(browser, report: Path, **options):
+def opened(browser, report: Path, fragment: str = "", **options):
     context = browser.new_context(**{"viewport": {"width": 1400, "height": 900}, **options})
+    context.set_default_timeout(5000)
     page = context.new_page()
     seen = Seen(page)
-    page.goto((report / "index.html").as_uri())
+    page.goto((report / "index.html").as_uri() + fragment)
     return page, seen
 
 
@@ -118,13 +122,27 @@ def test_colours_follow_the_scheme(browser, report):
     assert colours == ["rgb(255, 255, 255)", "rgb(27, 30, 36)"]
 
 
-def column(page, number: int) -> list[tuple[str, float | None]]:
-    cells = page.evaluate(
+def column(page, number: int) -> list[tuple[str, str]]:
+    """The runs that are shown, in the order of the page, with what stands in the column of a measure."""
+    return page.evaluate(
         """(n) => Array.from(document.querySelectorAll("#board tbody tr")).filter((r) => !r.hidden)
-        .map((r) => [r.cells[0].title, r.cells[n].dataset.value ?? null])""",
+        .map((r) => [r.cells[0].title, r.querySelector(`td[data-measure="${n}"] .v`).textContent])""",
         number,
     )
-    return [(name, None if value is None else float(value)) for name, value in cells]
+
+
+def names_shown(page) -> list[str]:
+    return [name for name, _ in column(page, 0)]
+
+
+def head_of(page, number: int):
+    return page.locator(f'#board thead th[data-measure="{number}"]')
+
+
+def address(page) -> str:
+    """The address after the delay with which it follows the state."""
+    page.wait_for_timeout(150)
+    return page.evaluate("location.hash")
 
 
 def test_sorting_orders_by_value_and_direction(page, report, record):
@@ -138,16 +156,16 @@ def test_sorting_orders_by_value_and_direction(page, report, record):
     means = {(m["run"], m["measure"]): m["value"] for m in record["means"]}
     incomplete = {(m["run"], m["measure"]) for m in record["means"] if m["incomplete"]}
     names = [m["name"] for m in record["measures"]]
-    for number, name in enumerate(names, 1):
+    for number, name in enumerate(names):
         direction = parse_measure(name).direction
-        head = page.locator("#board thead th").nth(number)
-        if number == 1:  # the page comes sorted by the first
+        head = head_of(page, number)
+        if number == 0:  # the page comes sorted by the first
             assert head.get_attribute("aria-sort") == "descending"
-            page.locator("#board thead th").nth(2).locator("button").click()
+            head_of(page, 1).locator("button").click()
         for turn in (1, -1):
             head.locator("button").click()
             shown = column(page, number)
-            assert dict(shown) == {run: means[run, name] for run, _ in shown}
+            assert dict(shown) == {run: format_number(means[run, name]) for run, _ in shown}
             lacks = [(run, name) in incomplete for run, _ in shown]
             assert lacks == sorted(lacks)  # incomplete runs are last in either order
             complete = [run for (run, _), lack in zip(shown, lacks, strict=True) if not lack]
@@ -163,80 +181,136 @@ def test_sorting_orders_by_value_and_direction(page, report, record):
 def test_sorting_by_name(page):
     button = page.locator("#board thead th").first.locator("button")
     button.click()
-    names = page.evaluate(
-        "Array.from(document.querySelectorAll('#board tbody tr')).map((r) => r.dataset.name)"
-    )
+    names = names_shown(page)
     assert names.index("best") < names.index("few") < names.index("middle") < names.index("weak")
     button.click()
-    again = page.evaluate(
-        "Array.from(document.querySelectorAll('#board tbody tr')).map((r) => r.dataset.name)"
-    )
-    assert again == names[::-1]
+    assert names_shown(page) == names[::-1]
 
 
 def test_filtering_and_choosing_columns(page):
     page.fill("#filter", "  MID")
-    assert [name for name, _ in column(page, 1)] == ["middle"]
+    assert names_shown(page) == ["middle"]
     assert page.locator("#count").inner_text() == f"1 of {len(TAGS) + 1} runs"
     page.fill("#filter", "<script>")
-    assert set(dict(column(page, 1))) == {name for name in TAGS if "<script>" in name}
+    assert set(names_shown(page)) == {name for name in TAGS if "<script>" in name}
     page.fill("#filter", "nobody has this name")
-    assert column(page, 1) == []
+    assert names_shown(page) == []
+    page.fill("#filter", "baseline | best |")  # by status, and by name
+    assert set(names_shown(page)) == {"middle", "best"}
+    page.fill("#filter", "dle mid")  # all words, in any order
+    assert names_shown(page) == ["middle"]
     page.fill("#filter", "")
-    assert len(column(page, 1)) == len(TAGS) + 1
+    assert len(names_shown(page)) == len(TAGS) + 1
     page.locator(".chooser summary").click()
     page.locator(".chooser input").nth(1).uncheck()
-    assert page.locator("#board thead th").nth(2).is_hidden()
-    assert page.locator("#board tbody tr").first.locator("td").nth(1).is_hidden()
+    assert head_of(page, 1).is_hidden()
+    assert page.locator('#board tbody td[data-measure="1"]').first.is_hidden()
     page.locator(".chooser input").nth(1).check()
-    assert page.locator("#board thead th").nth(2).is_visible()
+    assert head_of(page, 1).is_visible()
+
+
+def chosen(page) -> dict[str, list[str]]:
+    """Where runs are marked as chosen, by section: their names in the order of choice."""
+    return page.evaluate(
+        """() => {
+          const names = JSON.parse(document.getElementById("data").textContent).runs;
+          const marked = (root) => ["first", "second"].flatMap((name) => {
+            const item = root.querySelector(`[data-run].${name}`);
+            return item ? [names[item.dataset.run]] : [];
+          });
+          const sections = ["leaderboard", "tradeoff", "differences"];
+          return Object.fromEntries(sections.map((id) => [id, marked(document.getElementById(id))]));
+        }"""
+    )
+
+
+def test_a_chosen_run_is_marked_everywhere(page):
+    page.locator("#board tbody tr", has_text="best").locator("td").first.click()  # anywhere in the row
+    assert list(chosen(page).values()) == [["best"]] * 3
+    assert page.locator("#bars-caption").inner_text().startswith("Gain of best over middle in nDCG@10 on")
+    weak = TAGS.index("weak")
+    page.locator(f'#plane [data-run="{weak}"]').press("Enter")  # by keyboard, in the plane
+    assert chosen(page)["leaderboard"] == chosen(page)["tradeoff"] == ["best", "weak"]
+    assert page.evaluate("document.activeElement.dataset.run") == str(weak)  # the plane was drawn again
+    assert page.locator("#bars-caption").inner_text().startswith("Gain of best over weak in nDCG@10 on")
+    assert page.locator("#chosen .chip bdi").all_inner_texts() == ["best", "weak"]
+    page.locator("#bars-other").select_option(value=str(TAGS.index("../../x")))
+    assert chosen(page)["leaderboard"] == ["best", "../../x"]
+    page.locator("#chosen .chip").first.click()
+    assert chosen(page)["leaderboard"] == ["../../x"]
+    page.locator(".answers .choose").first.click()
+    assert len(chosen(page)["tradeoff"]) == 2
+
+
+def test_a_link_opens_the_same_view(browser, page, report):
+    page.locator("#board tbody tr", has_text="best").locator("td").first.click()
+    hostile = page.locator("#board tbody tr", has_text="<script>alert").first
+    hostile.locator("td").first.click()
+    page.fill("#filter", "best|script")
+    head_of(page, 3).locator("button").click()
+    page.locator("#plane-y").select_option(value="3")
+    page.locator("#bars-measure").select_option(value="1")
+    link = address(page)
+    other, seen = opened(browser, report, fragment=link)
+    assert other.locator("#filter").input_value() == "best|script"
+    assert names_shown(other) == names_shown(page)
+    assert head_of(other, 3).get_attribute("aria-sort") == "ascending"
+    assert chosen(other) == chosen(page) and len(chosen(other)["leaderboard"]) == 2
+    assert other.locator("#bars-caption").inner_text() == page.locator("#bars-caption").inner_text()
+    assert other.locator("#plane-y").input_value() == "3"
+    other.locator("nav a[href='#glossary']").click()  # a link to a section keeps the choices
+    assert address(other) == "#glossary&" + link.removeprefix("#")
+    assert len(chosen(other)["leaderboard"]) == 2
+    assert seen.bad == []
+    other.context.close()
+    broken, seen = opened(browser, report, fragment="#runs=nobody&topic=&x=Made_up&runs=best&sort=-&hide=")
+    assert chosen(broken)["leaderboard"] == ["best"] and seen.bad == []
+    broken.context.close()
 
 
 def test_everything_works_by_keyboard(page, report):
     page.keyboard.press("Tab")
     assert page.evaluate("document.activeElement.className") == "skip"
     page.locator("#filter").focus()
-    for _ in range(40):
+    for _ in range(60):
         page.keyboard.press("Tab")
-        if page.evaluate("document.activeElement.matches('#board thead button')"):
+        if page.evaluate("document.activeElement.matches('#board thead th[data-measure] + th button')"):
             break
-    page.keyboard.press("Tab")
-    page.keyboard.press("Tab")
     outline = page.evaluate("getComputedStyle(document.activeElement).outlineStyle")
     assert outline != "none"
     page.keyboard.press("Enter")
-    assert page.locator("#board thead th").nth(2).get_attribute("aria-sort") == "descending"
-    page.locator("#bars-measure").focus()
-    for _ in range(10):
-        page.keyboard.press("Shift+Tab")
-        if page.evaluate("document.activeElement.matches('#bars .bar')"):
-            break
-    first = page.locator("#bars-readout").inner_text()
-    page.keyboard.press("ArrowRight")
-    second = page.locator("#bars-readout").inner_text()
-    page.keyboard.press("End")
-    last = page.locator("#bars-readout").inner_text()
-    gains = [
-        float(text.rpartition("gain ")[2].split()[0].replace("−", "-")) for text in (first, second, last)
-    ]
+    assert head_of(page, 1).get_attribute("aria-sort") == "descending"
+    page.locator("#board tbody .choose").first.focus()
+    page.keyboard.press("Space")
+    assert page.locator("#board tbody .choose").first.get_attribute("aria-pressed") == "true"
+    page.locator("#bars [tabindex='0']").focus()
+    texts = []
+    for key in (None, "ArrowRight", "End"):
+        if key:
+            page.keyboard.press(key)
+        texts.append(page.locator("#bars-readout").inner_text())
+    gains = [float(text.rpartition("gain ")[2].split()[0].replace("−", "-")) for text in texts]
     assert gains == sorted(gains, reverse=True)
     page.keyboard.press("Home")
-    assert page.locator("#bars-readout").inner_text() == first
+    assert page.locator("#bars-readout").inner_text() == texts[0]
 
 
 def test_bars_show_the_differences_of_the_scores(page, report, record):
     with (report / "scores.csv").open(encoding="utf-8", newline="") as file:
         rows = {(r["run"], r["measure"], r["topic"]): r["value"] for r in csv.DictReader(file)}
+    names = [m["name"] for m in record["measures"]]
+    page.locator("#bars-run").select_option(label="best")
     for measure in (MEASURES[0], MEASURES[3], MEASURES[4]):  # higher, lower, nearer to a value
         name = str(parse_measure(measure).with_cutoff(10))
-        page.locator("#bars-measure").select_option(label=f"{name} {parse_measure(measure).direction.arrow}")
-        page.locator("#bars-run").select_option(label="best")
+        page.locator("#bars-measure").select_option(value=str(names.index(name)))
         text = page.locator("#bars .bar[aria-label^='q10:']").get_attribute("aria-label")
         mine, base = (float(rows[run, name, "q10"]) for run in ("best", "middle"))
         direction = parse_measure(measure).direction
         gain = float(direction.cost(base) - direction.cost(mine))
         assert float(text.split("gain ")[1].split()[0].replace("−", "-")) == pytest.approx(gain, abs=1e-4)
-        shown = page.locator("#tests tbody tr:visible td:first-child").all_inner_texts()
+        shown = page.evaluate(
+            "Array.from(document.querySelectorAll('#tests tbody tr:not([hidden])'), (row) => row.dataset.measure)"
+        )
         assert set(shown) == {name}
     bar = page.locator("#bars .bar").first
     bar.hover(force=True)
@@ -283,9 +357,13 @@ def test_hostile_names_are_text(page):
         text, children, width = row[0]
         assert children == 1 and width < 400
         assert text.startswith(str(escape(name, 30)).removesuffix("…"))
-    assert page.locator("script").count() == 2
+    assert page.locator("script").count() == 4
     page.locator("#bars-run").select_option(label="<script>alert(1)</script>")
-    assert page.locator("#drivers-text").inner_text().startswith("<script>alert(1)</script>, nDCG@10")
+    assert (
+        page.locator("#drivers-text")
+        .inner_text()
+        .startswith("<script>alert(1)</script> against middle, nDCG@10")
+    )
     assert (
         page.evaluate("document.querySelectorAll('#drivers img, #drivers script, #bars script').length") == 0
     )

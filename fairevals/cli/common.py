@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import argparse
+import shutil
 import sys
+import time
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from os.path import realpath, samefile
@@ -207,7 +209,9 @@ def collection_of(
         raise UsageError("give --task T.toml or --qrels Q" + ("" if judged else ", or --topics FILE"))
     task = read_task(args.task) if args.task else None
     check_outputs(args, task.files if task else (), outputs)
-    return load_collection(task, args.qrels, topics=topics, judged=judged)
+    # Workers can read runs meanwhile.
+    late = getattr(args, "jobs", 1) > 1
+    return load_collection(task, args.qrels, topics=topics, judged=judged, late=late)
 
 
 def policy_of(args: argparse.Namespace, collection: Collection) -> PolicySpec:
@@ -251,15 +255,41 @@ def log(*lines: str) -> None:
         print(f"fairevals: {line}", file=sys.stderr)
 
 
-def progress(label: str) -> Callable[[int, int], None] | None:
+def progress(label: str) -> Progress | None:
     """A progress bar on standard error if that is a terminal, else None."""
+    return Progress(label) if sys.stderr.isatty() else None
+
+
+def stages() -> Callable[[str, int, int], None] | None:
+    """The same for work in stages, with a bar for each: it gets the stage, how much is done, and of how much."""
     if not sys.stderr.isatty():
         return None
+    bars: dict[str, Progress] = {}
 
-    def show(done: int, total: int) -> None:
-        filled = 24 * done // max(total, 1)
-        end = "\r\033[K" if done == total else ""
-        bar = f"\r{label} [{'█' * filled}{'·' * (24 - filled)}] {done}/{total}"
-        print(bar, end=end, file=sys.stderr, flush=True)
+    def show(stage: str, done: int, total: int) -> None:
+        bars.setdefault(stage, Progress(stage))(done, total)
 
     return show
+
+
+class Progress:
+    """A line on standard error with a bar, how much is done, a note, and how long the rest may take."""
+
+    def __init__(self, label: str) -> None:
+        from fairevals.io.screen import Screen
+
+        self.label, self.begin = label, time.monotonic()
+        self.full, self.empty = "█·" if Screen.of(sys.stderr).unicode else "#."
+
+    def __call__(self, done: int, total: int, note: str = "") -> None:
+        filled = 24 * done // max(total, 1)
+        line = f"{self.label} [{self.full * filled}{self.empty * (24 - filled)}] {done}/{total}"
+        seconds = time.monotonic() - self.begin
+        if done and seconds > 2:
+            left = round(seconds * (total - done) / done)
+            clock = f"{left // 3600}:{left // 60 % 60:02}" if left >= 3600 else f"{left // 60}"
+            line += f", {clock}:{left % 60:02} left"
+        line += f", {note}" if note else ""
+        # A line that is longer than the terminal could not be overwritten.
+        shown = line[: shutil.get_terminal_size().columns - 1]
+        print(f"\r\033[K{shown}", end="\r\033[K" if done == total else "", file=sys.stderr, flush=True)

@@ -36,7 +36,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    from fairevals.result import scored
+    from fairevals.api import scored
     from fairevals.statistics.all_pairs import AllPairs
 
     check_tests(args)

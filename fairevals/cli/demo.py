@@ -75,9 +75,9 @@ def run(args: argparse.Namespace) -> int:
         collection = load_collection(data / "qrels" / "task.toml")
         names = [path.stem for path in runs]
         baseline = names.index("bm25") if "bm25" in names else None
-        show, files = common.progress("scoring"), [str(path) for path in runs]
+        show, files = common.stages(), [str(path) for path in runs]
         report = gather(files, collection, Plan.of(collection), baseline=baseline, progress=show)
-        write_files(part, report_files(report))
+        write_files(part, report_files(report, show))
     common.emit([render(leaderboard.leaderboard(report.asked_scores()), "table")], None)
     common.log(*report.scores.notes)
     rest = ", ".join(str(out / name) for name in ("scores.csv", "report.json", "figures/"))

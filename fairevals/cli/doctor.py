@@ -14,6 +14,7 @@ OPTIONAL = {
     "pyarrow": ("parquet", "runs as parquet files and folders"),
     "zstandard": ("zst", "files compressed by zstd"),
     "distributed": ("dask", "scoring on a Dask cluster (--dask)"),
+    "lightgbm": ("trees", "training of trees (train --model trees)"),
     "pyyaml": ("yaml", "checking the metadata of runs"),
     "starlette": ("annotate", "the browser tool for assessors"),
     "uvicorn": ("annotate", "its server"),

@@ -32,8 +32,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
+    from fairevals.api import scored
     from fairevals.io.folders import check_folder
-    from fairevals.result import scored
 
     check_folder(args.output, force=args.force)  # before the work
     collection, plan = common.plan_of(args)

@@ -18,7 +18,7 @@ from fairevals.errors import FairevalsError, UsageError, escape, unknown
 
 COMMANDS = (
     *("score", "compare", "report", "exposure", "validate", "pool", "annotate", "derive", "power", "export"),
-    *("train", "predict", "demo", "doctor", "completion"),
+    *("train", "predict", "rerank", "demo", "doctor", "completion"),
 )
 """Every command; its module in this package has the same name."""
 
@@ -28,6 +28,7 @@ OPTIONS = {
     "method 'mc'": "--method mc",
     "more samples": "--samples",
     "fewer jobs": "--jobs",
+    "a smaller learning rate": "--lr",
     "force": "--force",
 }
 """Words in the library's messages, and the option that a person at the command line would use."""
@@ -200,7 +201,14 @@ def _run(words: list[str]) -> int:
         from fairevals.io.archives import each_run
 
         args.runs = each_run(args.runs)
-    code: int = args.run(args)
+    from fairevals.io.screen import SCREEN, Screen
+
+    to_file = "format" in args and args.output not in (None, "-")
+    before = SCREEN.set(Screen() if to_file else Screen.of(sys.stdout))
+    try:
+        code: int = args.run(args)
+    finally:
+        SCREEN.reset(before)
     return code
 
 

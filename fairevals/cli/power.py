@@ -29,8 +29,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
+    from fairevals.api import scored
     from fairevals.errors import escape
-    from fairevals.result import scored
     from fairevals.statistics.power import topic_set_sizes
 
     collection, plan = common.plan_of(args)

@@ -16,7 +16,10 @@ def configure(parser: argparse.ArgumentParser) -> None:
     common.add_collection(parser)
     common.add_runs(parser)
     add = parser.add_argument
-    text = "a run file or a folder of parquet files, or the tag of one of the runs (default: the first run)"
+    text = (
+        "a run file or a folder of parquet files, or the tag of one of the runs (default: the first baseline of the "
+        "runs table, or the first run)"
+    )
     add("--baseline", metavar="RUN", help=text)
     text = "the tag of a run to mark as a reference policy, without letters; may be given several times"
     add("--reference", action="append", default=[], dest="references", metavar="TAG", help=text)
@@ -25,6 +28,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
     common.add_tests(parser)
     text = "an output folder of `fairevals train` whose policies are shown too; may be given several times"
     add("--trained", action="append", default=[], metavar="DIR", help=text)
+    text = "which runs have their first ranks in the page: all, the baseline, Pareto front and references, or none"
+    add("--drilldown", choices=("all", "front", "none"), help=f"{text} (default: all if they fit)")
     common.add_policy(parser)
     common.add_anonymous(parser)
     common.add_jobs(parser)
@@ -44,6 +49,9 @@ def run(args: argparse.Namespace) -> int:
     replaced = [
         folder / name for name in (PAGE, "scores.csv", "leaderboard.csv", "leaderboard.tex", REPORT.marker)
     ]
+    show = common.stages()
+    if show:
+        show("reading", 0, 2)
     collection, plan = common.plan_of(args, [*replaced, *folder.glob("figures/*")])
     runs, baseline = args.runs, None
     if args.baseline is not None:
@@ -67,12 +75,13 @@ def run(args: argparse.Namespace) -> int:
         trained=[Path(name) for name in args.trained],
         given=args.measures is not None,
         qrels=args.qrels,
+        drilldown=args.drilldown,
         jobs=args.jobs,
-        progress=common.progress("scoring"),
+        progress=show,
     )
     if args.anonymous:
         write_key(args.anonymous, report.scores, runs, collection.task)
-    files = write_report(report, folder, force=args.force)
+    files = write_report(report, folder, force=args.force, progress=show)
     common.log(*report.remarks)
     print(f"written: {files[0]} and {len(files) - 1} other files")
     return 0

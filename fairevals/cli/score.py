@@ -41,8 +41,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
+    from fairevals.api import scored
     from fairevals.evaluation import with_components
-    from fairevals.result import scored
 
     if args.dask is not None and args.jobs > 1:
         raise UsageError("give --jobs or --dask, not both")
@@ -79,7 +79,9 @@ def _check_tsm(args: argparse.Namespace) -> None:
 
 def _emit_tsm(result: Result, args: argparse.Namespace) -> int:
     for measure in result.measures:
-        if count := int(result.matrix(measure).isna().any(axis=1).sum()):
+        if measure.across_topics:
+            common.log(f"{result.scores.label(measure)}: no matrix: it has one value for all topics together")
+        elif count := int(result.matrix(measure).isna().any(axis=1).sum()):
             topics = f"{pluralize(count, 'topic')} without a value of every run"
             common.log(f"{result.scores.label(measure)}: left out of the matrix: {topics}")
     if args.output is None:

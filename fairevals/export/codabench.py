@@ -25,10 +25,12 @@ import fairevals
 from fairevals.collection.collection import Collection
 from fairevals.collection.submission import check_submission
 from fairevals.errors import UsageError, escape
+from fairevals.evaluation.scores import Scores
 from fairevals.export.names import column_key, safe_file_name, unique
 from fairevals.io.streams import reads_once, written_bytes
 from fairevals.io.task import Task
 from fairevals.measures import Measure
+from fairevals.report.naming import measure_labels
 from fairevals.report.style import figure_bytes, new_figure
 
 BUNDLE, TASK_FILE = "bundle.zip", "task.toml"
@@ -52,9 +54,7 @@ sys.exit(score_submission(sys.argv[1], sys.argv[2]))
 '''
 
 
-def write_bundle(
-    file: Path, task: Task, measures: Sequence[Measure], runs: Sequence[Path], topics: int, image: str | None
-) -> None:
+def write_bundle(file: Path, task: Task, scores: Scores, runs: Sequence[Path], image: str | None) -> None:
     """Write the bundle: `competition.yaml`, pages, the task with its files, the scoring program, runs as solutions."""
     image = image or f"python:{sys.version_info.major}.{sys.version_info.minor}"
     title = str(escape(task.name, 200)) or "A task of fair ranking"
@@ -66,15 +66,15 @@ def write_bundle(
             path = f"solutions/{index}.zip"
             solutions.append({"index": index, "name": name, "path": path, "tasks": [0]})
             _add_zip(bundle, path, {name: run})
-        _add(bundle, "competition.yaml", _yaml(_competition(title, measures, image, solutions)))
+        _add(bundle, "competition.yaml", _yaml(_competition(title, scores, image, solutions)))
         _add(bundle, "logo.png", _logo(title))
-        _add(bundle, "pages/overview.md", _overview(title, task, measures, topics).encode())
+        _add(bundle, "pages/overview.md", _overview(title, task, scores).encode())
         _add(bundle, "pages/terms.md", b"# Terms\n\nWrite here what participants agree to.\n")
         _add_zip(bundle, "reference_data.zip", reference_data(task))
         _add_zip(bundle, "scoring_program.zip", _program())
 
 
-def _competition(title: str, measures: Sequence[Measure], image: str, solutions: list[Any]) -> dict[str, Any]:
+def _competition(title: str, scores: Scores, image: str, solutions: list[Any]) -> dict[str, Any]:
     return {
         "version": 2,
         "title": title,
@@ -101,21 +101,24 @@ def _competition(title: str, measures: Sequence[Measure], image: str, solutions:
             }
         ],
         "leaderboards": [
-            {"title": "Results", "key": "main", "submission_rule": "Force_Last", "columns": columns(measures)}
+            {
+                **{"title": "Results", "key": "main", "submission_rule": "Force_Last"},
+                "columns": columns(scores.measures, measure_labels(scores)),
+            }
         ],
     }
 
 
-def columns(measures: Sequence[Measure]) -> list[dict[str, Any]]:
+def columns(measures: Sequence[Measure], labels: Mapping[str, str]) -> list[dict[str, Any]]:
     """The columns of the leaderboard: the key in scores.json, and which values come first.
 
     Where a measure has a target value, the column is the mean distance to it: of values around 0 neither order is best
     first.
 
     >>> from fairevals.measures import parse_measure
-    >>> for column in columns([parse_measure("nDCG@10"), parse_measure("Skew(attr='SEX')@5")]):
+    >>> for column in columns([parse_measure("nDCG@10"), parse_measure("Skew(attr='SEX')@5")], {"nDCG@10": "Gain"}):
     ...     print(column["key"], column["sorting"], column["title"])
-    nDCG_10 desc nDCG@10
+    nDCG_10 desc Gain
     Skew_attr_SEX_5 asc Skew(attr='SEX')@5, distance to 0
     """
     found = []
@@ -123,17 +126,22 @@ def columns(measures: Sequence[Measure]) -> list[dict[str, Any]]:
         zip(measures, unique(map(str, measures), column_key), strict=True)
     ):
         direction = measure.direction
-        title = str(measure) if direction.target is None else f"{measure}, distance to {direction.target:g}"
+        title = labels.get(str(measure), str(measure))
+        if direction.target is not None:
+            title += f", distance to {direction.target:g}"
         sorting = "desc" if direction.word in ("higher", "none") else "asc"
         found.append({"title": title, "key": key, "index": index, "sorting": sorting, "precision": 4})
     return found
 
 
-def _overview(title: str, task: Task, measures: Sequence[Measure], topics: int) -> str:
-    listed = "".join(f"- `{measure}`: {measure.direction.words}\n" for measure in measures)
+def _overview(title: str, task: Task, scores: Scores) -> str:
+    listed = ""
+    for measure in scores.measures:
+        label = f"{html.escape(scores.label(measure))}, " if str(measure) in scores.labels else ""
+        listed += f"- {label}`{measure}`: {measure.direction.words}\n"
     return (
-        f"# {html.escape(title)}\n\nSubmit a zip file with one run: for each of the {topics} topics at most "
-        f"{task.max_documents} documents, one line for each, `topic Q0 document rank score tag`. "
+        f"# {html.escape(title)}\n\nSubmit a zip file with one run: for each of the {len(scores.topics)} topics "
+        f"at most {task.max_documents} documents, one line for each, `topic Q0 document rank score tag`. "
         f"A run with errors is refused, and the log lists them.\n\n"
         f"Scored by fairevals {fairevals.__version__}:\n\n{listed}"
     )

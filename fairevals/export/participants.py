@@ -89,6 +89,7 @@ def run_page(scores: Scores, run: int, table: Table, title: str) -> bytes:
         run=escape(scores.runs[run], 200),
         official=sum(scores.status(r) == "official" for r in range(len(scores.runs))),
         sections=sections,
+        label=scores.label,
         version=__version__,
         shown=lambda text: str(escape(text, 80)),
     )

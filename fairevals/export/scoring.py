@@ -14,11 +14,12 @@ from fairevals.evaluation.plan import Plan
 from fairevals.evaluation.scores import Scores
 from fairevals.export.codabench import TASK_FILE, columns
 from fairevals.io.archives import files_in, is_submission
+from fairevals.io.folders import PAGE
 from fairevals.io.lines import Problem
 from fairevals.io.streams import written
 from fairevals.report.gather import gather
-from fairevals.report.page import page
-from fairevals.report.pictures import pictures
+from fairevals.report.naming import measure_labels
+from fairevals.report.write import report_files
 
 MOST = 10
 """How many problems of a kind are shown to who submits."""
@@ -46,14 +47,14 @@ def score_submission(given: str | os.PathLike[str], output: str | os.PathLike[st
     with written(folder / "scores.json") as file:
         json.dump(submission_scores(report.asked_scores()), file, indent=1, allow_nan=False)
     with written(folder / "detailed_results.html") as file:
-        file.write(page(report, list(pictures(report))).decode())
+        file.write(report_files(report)[PAGE].decode())
     return 0
 
 
 def submission_scores(scores: Scores) -> dict[str, float]:
     """The values of the one run by the keys of `columns`; what is undefined is left out, and printed."""
     values = {}
-    for m, column in enumerate(columns(scores.measures)):
+    for m, column in enumerate(columns(scores.measures, measure_labels(scores))):
         target = scores.measures[m].direction.target
         value = scores.mean(0, m).value if target is None else scores.cost(0, m)
         if value == value:

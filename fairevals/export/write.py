@@ -57,7 +57,7 @@ def export(
     names = []
     with replacing(folder) as part:
         if platform == "codabench":
-            write_bundle(part / BUNDLE, task, plan.measures, runs, len(scores.topics), image)
+            write_bundle(part / BUNDLE, task, scores, runs, image)
             names.append(BUNDLE)
         for name, content in files:
             write_files(part, {name: content})
@@ -82,5 +82,5 @@ def whole_task(collection: Collection, plan: Plan, qrels: Any, *, given: bool) -
         )
     changed: dict[str, Any] = {"qrels": tuple(map(Path, several)), "policy": plan.policy}
     if given:
-        changed |= {"measures": tuple(map(str, plan.measures)), "labels": {}}
+        changed |= {"measures": tuple(map(str, plan.measures)), "labels": plan.labels}
     return replace(collection.task, **changed)

@@ -160,9 +160,13 @@ def letters(
     return [significance_groups(scores, m, family, **options) for m, family in enumerate(families)]
 
 
-def interval_notes(groups: Sequence[RunGroups]) -> list[str]:
+def interval_notes(scores: Scores, groups: Sequence[RunGroups]) -> list[str]:
     """What the intervals and the letters of a leaderboard mean; no word of letters with one run."""
-    lines = ["[low, high]: 95 % t intervals over topics"]
+    across = [scores.label(measure) for measure in scores.measures if measure.across_topics]
+    by_t = "t " if len(across) < len(scores.measures) else ""
+    lines = [f"[low, high]: 95 % {by_t}intervals over topics"]
+    if across:
+        lines[0] += f"; by bootstrap: {', '.join(across)}"
     if any(len(one.letters) > 1 for one in groups):
         lines.append("runs that share a letter do not differ significantly")
         lines += dict.fromkeys(one.note for one in groups)
@@ -186,7 +190,8 @@ def board(
     for m in range(len(scores.measures)):
         runs, complete = range(len(scores.runs)), (~scores.incomplete[:, m]).tolist()
         means = [(scores.mean(r, m), *mean_interval(scores, r, m, 1 - alpha)) for r in runs]
-        best = best_of([scores.cost(r, m) for r in runs], DECIMALS, complete)
+        errors = [mean.se for mean, _, _ in means]
+        best = best_of([scores.cost(r, m) for r in runs], DECIMALS, complete, errors)
         columns.append(
             [
                 BoardEntry(

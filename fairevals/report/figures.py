@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -21,9 +21,11 @@ from fairevals.report.style import COLOURS, HATCHES, INK, figure_legend, filling
 from fairevals.statistics.all_pairs import best_first
 from fairevals.statistics.correlation import RankCorrelations
 from fairevals.statistics.pairing import Paired
-from fairevals.statistics.power import TopicSetSize, TopicSetSizes, anova_power, ttest_power
 from fairevals.statistics.tukey import RunGroups
 from fairevals.typing import Floats
+
+if TYPE_CHECKING:
+    from fairevals.statistics.power import TopicSetSize, TopicSetSizes
 
 MAX_MEASURES = 24
 """The heat map shows at most so many measures."""
@@ -73,7 +75,10 @@ def draw_plane(
         with_interval = [r for r in known if not np.isnan(low[r])]
         lines(at[with_interval], low[with_interval], high[with_interval], **thin)
     front = sorted(board.front(across, up), key=lambda r: board.entries[r][across].cost)
-    axes.plot(x[front], y[front], "--", color=COLOURS[1], linewidth=1.3, label="Pareto front", zorder=2)
+    if all(board.scores.measures[m].direction.target is None for m in (across, up)):
+        axes.plot(
+            *staircase(x[front], y[front]), "--", color=INK, linewidth=1.1, label="Pareto front", zorder=2
+        )
     lacks = board.column(across, "incomplete") + board.column(up, "incomplete") > 0
     for kind, marker, colour in (
         ("run", "o", COLOURS[0]),
@@ -90,6 +95,17 @@ def draw_plane(
     axes.margins(0.12)
     some = [r for r in known if len(known) <= MAX_LABELS or r in front or kinds.get(r) == "baseline"]
     place_labels(axes, x[some], y[some], [names[r] for r in some])
+
+
+def staircase(x: Floats, y: Floats) -> tuple[Floats, Floats]:
+    """The corners of a Pareto front through points in the order of x's cost.
+
+    A line from point to point would pass through values that no run reaches.
+
+    >>> [steps.tolist() for steps in staircase(np.array([0.9, 0.5]), np.array([0.2, 0.6]))]
+    [[0.9, 0.5, 0.5], [0.2, 0.2, 0.6]]
+    """
+    return np.repeat(x, 2)[1:], np.repeat(y, 2)[:-1]
 
 
 def place_labels(axes: Axes, x: Floats, y: Floats, texts: Sequence[str]) -> None:
@@ -154,10 +170,11 @@ def _draw_matrix(axes: Axes, values: Floats, texts: Sequence[Sequence[str]], nam
     places = range(len(names))
     scale = LinearSegmentedColormap.from_list("signed", [COLOURS[1], "#f4f4f4", COLOURS[0]])
     look: Any = {"cmap": scale.with_extremes(bad="#bbbbbb"), "vmin": -1, "vmax": 1, "edgecolors": "white"}
+    look["rasterized"] = not texts  # one image instead of very many cells
     mesh = axes.pcolormesh(places, places, np.ma.masked_invalid(values), **look)
     for (a, b), value in np.ndenumerate(values) if texts else ():
         # Not the ink of the scheme: the cell keeps its colour in the dark scheme.
-        ink = "#fdfdfd" if abs(np.nan_to_num(value)) > 0.6 else "#161616"
+        ink = readable_ink(look["cmap"]((value + 1) / 2)[:3])
         axes.text(b, a, texts[a][b], ha="center", va="center", fontsize=8, color=ink)
     axes.set_xticks(places, names, rotation=40, ha="right", fontsize=9)
     axes.set_yticks(places, names, fontsize=9)
@@ -166,6 +183,18 @@ def _draw_matrix(axes: Axes, values: Floats, texts: Sequence[Sequence[str]], nam
     axes.tick_params(length=0)
     axes.spines[:].set_visible(False)
     return mesh
+
+
+def readable_ink(background: Sequence[float]) -> str:
+    """Near-black or near-white, whichever has the higher contrast (WCAG 2) on a background of red, green and blue.
+
+    >>> readable_ink((1, 1, 1)), readable_ink((0.2, 0.4, 0.7))
+    ('#161616', '#fdfdfd')
+    """
+    channels = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in background]
+    luminance = float(np.dot((0.2126, 0.7152, 0.0722), channels))
+    # Of #161616 it is 0.008, of #fdfdfd 0.98.
+    return "#161616" if (luminance + 0.05) / 0.058 > 1.03 / (luminance + 0.05) else "#fdfdfd"
 
 
 def pairs_figure(
@@ -321,7 +350,7 @@ def group_share_against_target(rows: Sequence[GroupRow], title: str = "") -> Fig
     return figure
 
 
-def power_figure(sizes: TopicSetSizes) -> Figure:
+def power_figure(sizes: "TopicSetSizes") -> Figure:
     """Power against the number of topics, one Axes per measure with a variance above 0."""
     shown = [row for row in sizes.rows if row.residual_variance]
     measures = list(dict.fromkeys(row.measure for row in shown))[:MAX_MEASURES]
@@ -332,8 +361,10 @@ def power_figure(sizes: TopicSetSizes) -> Figure:
     return figure
 
 
-def draw_power(axes: Axes, rows: Sequence[TopicSetSize], title: str) -> None:
+def draw_power(axes: Axes, rows: Sequence["TopicSetSize"], title: str) -> None:
     """The power of the t-test (solid) and of ANOVA (dashed) for the differences of one measure."""
+    from fairevals.statistics.power import anova_power, ttest_power  # a report does not need scipy.stats
+
     most = max([20, *(size for row in rows for size in (row.ttest, row.anova) if size)])
     topics = np.unique(np.geomspace(2, 2 * most, 200).round())
     for style, row in enumerate(rows):

@@ -4,6 +4,7 @@ import math
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -11,25 +12,34 @@ import numpy as np
 
 from fairevals.collection.inputs import Named
 from fairevals.collection.topics import topic_groups
-from fairevals.errors import escape, pluralize
+from fairevals.errors import UsageError, abridged, escape, pluralize
 from fairevals.evaluation import Collection, Plan, load, score
 from fairevals.evaluation.scores import Scores
 from fairevals.io.streams import reads_once
+from fairevals.io.task import Task
 from fairevals.report.board import BOTH, FAIRNESS, USEFULNESS, Board, board, role, with_both_sides
-from fairevals.report.groups import Distribution, Merits, condensed, run_details
+from fairevals.report.drilldown import Drilldown, depth_for
+from fairevals.report.drilldown import drilldown as first_ranks
+from fairevals.report.groups import Distribution, Merits, condensed, run_details, shown_ranks
+from fairevals.report.naming import measure_labels
 from fairevals.report.sources import FileInfo, files_of, metadata_of, versions
 from fairevals.report.style import labels
 from fairevals.report.training import TrainingSummary, read_summaries
+from fairevals.report.weights import WeightedParts, parts_of_gfr, weighted_parts
 from fairevals.statistics.compare import Comparisons, compare, remarks
 from fairevals.statistics.correlation import RankCorrelations, correlated, rank_correlations
-from fairevals.statistics.pairing import NEGLIGIBLE, Paired, abridged, mean, pair, position
+from fairevals.statistics.pairing import NEGLIGIBLE, Paired, mean, pair, position
 from fairevals.typing import Floats
 
+MAX_TOPIC_GROUPS = 12
+"""A page can be restricted to the topics of so many topic groups."""
 PANELS = 6
 """Distributions and exposures are drawn for so many runs."""
 MAX_ATTRIBUTES = 12
-DEPTH = 20
-"""Distributions are drawn along so many ranks, unless the task has a cutoff."""
+
+
+Stages = Callable[[str, int, int], None]
+"""Is told of progress: the stage, how much of it is done, and of how much."""
 
 
 @dataclass(frozen=True)
@@ -60,8 +70,12 @@ class Report:
     distributions: tuple[tuple[Distribution, ...], ...]
     """For each attribute, one per run of `panels`."""
     merits: tuple[Merits, ...]
+    ranks: Drilldown
+    """The first ranks of runs on every topic."""
     parts: Mapping[str, Scores] = field(default_factory=dict)
-    """The scores on the topics of each topic group that was asked for."""
+    """The scores on the topics of each topic group."""
+    weighted: WeightedParts | None = None
+    """The parts of the first GFR, if there is one."""
     remarks: tuple[str, ...] = ()
 
     @property
@@ -71,10 +85,7 @@ class Report:
 
     def asked_scores(self) -> Scores:
         """The scores of the measures that were asked for."""
-        scores, n = self.scores, self.asked
-        comparable = None if scores.comparable is None else scores.comparable[:, :n]
-        cut: Any = {"values": scores.values[:, :n], "se": scores.se[:, :n], "comparable": comparable}
-        return replace(scores, measures=scores.measures[:n], **cut)
+        return self.scores.only(range(self.asked))
 
     @property
     def by_topic(self) -> int:
@@ -119,6 +130,23 @@ def tipping(gains: Floats) -> int | None:
     return int((left > 1e-12 * abs(total)).sum())
 
 
+def declared_groups(task: Task, topics: Sequence[str]) -> dict[str, list[int]]:
+    """The topics of each topic group of a task; groups of several sets are named with their set.
+
+    A set with a group that has none of the topics is skipped.
+    """
+    found: dict[str, list[int]] = {}
+    for name in task.topic_groups:
+        try:
+            groups = topic_groups(task, name, topics)
+        except UsageError:
+            continue
+        found |= {
+            f"{name} {group}" if len(task.topic_groups) > 1 else group: at for group, at in groups.items()
+        }
+    return found
+
+
 def gather(
     runs: Sequence[Any],
     collection: Collection,
@@ -132,19 +160,29 @@ def gather(
     trained: Sequence[Path] = (),
     given: bool = False,
     qrels: Any = None,
+    drilldown: str | None = None,
     jobs: int = 1,
-    progress: Callable[[int, int], None] | None = None,
+    progress: Stages | None = None,
 ) -> Report:
     """Score the runs and compute everything that the report needs.
 
-    `baseline` and `references` are places or tags of runs: by default the first run, and the runs with the status
-    "reference". `by` are topic groups as in `topic_groups`. `trained` are output folders of training. `given` says
-    that the user named the measures, so that only the parts of composite ones are added. `qrels` is the file of
-    judgements where it is not the task's.
+    `baseline` and `references` are places or tags of runs: by default the first run with the status "baseline" (or
+    else the first run), and the runs with the status "reference". `by` are topic groups as in `topic_groups`, by
+    default all that the task declares. `trained` are output folders of training. `given` says that the user named the
+    measures, so that only the parts of composite ones are added. `qrels` is the file of judgements where it is not the
+    task's. `drilldown` says which runs have their first ranks in the page: "all", the baseline, Pareto "front" and
+    references only, or "none"; by default all if they fit (see `drilldown.MAX_RANKS`). `progress` is called as each
+    stage goes on.
     """
-    # Before the work: an invalid file should fail early.
+    show: Stages = progress or (lambda *_: None)
+    # Before the work: an invalid file or name should fail early.
+    top = depth_for(collection.task.cutoff, len(runs), len(collection.qrels.topics), drilldown)
     summary = read_summaries(trained)
-    topics = {} if by is None else topic_groups(collection.task, by, collection.qrels.topics)
+    topics = (
+        declared_groups(collection.task, collection.qrels.topics)
+        if by is None
+        else topic_groups(collection.task, by, collection.qrels.topics)
+    )
     specs, asked = collection.task.attributes, len(plan.measures)
     # A task may declare an attribute without memberships if no measure needs it.
     needed = (*collection.groups, *plan.requirements.attributes)
@@ -158,7 +196,9 @@ def gather(
         for name in collection.attribute_names
         if name in needed or all(map(loadable, crossed[name].attributes if name in crossed else [name]))
     ]
+    show("reading", 1, 2)
     collection = collection.with_attributes(shown)
+    show("reading", 2, 2)
     plan = with_both_sides(plan, collection, given=given)
     task, seed = collection.task, plan.policy.seed
     judged = qrels if qrels is not None else task.qrels
@@ -173,21 +213,31 @@ def gather(
         return load(run, collection, whole) if isinstance(run, str) and reads_once(run) else run
 
     runs = [kept(run) for run in runs]
+    # The parts of GFR are scored too: a reader of the page may weigh them.
+    weighed = parts_of_gfr(plan, collection)
+    scored = Plan.of(collection, [*plan.measures, *(weighed[1] if weighed else ())], plan.policy)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        scores = score(runs, collection, plan, jobs=jobs, progress=progress)
+        bar = partial(show, "scoring")
+        all_scores = score(runs, collection, scored, jobs=jobs, progress=bar, top=top)
+    scores = all_scores.only(range(len(plan.measures)))
     for warning in caught:  # shown as usual, and again among the remarks
         warnings.warn_explicit(warning.message, warning.category, warning.filename, warning.lineno)
-    compared = position(scores, 0 if baseline is None else baseline)
+    scores = replace(scores, labels=measure_labels(scores))
+    baselines = [r for r in range(len(scores.runs)) if scores.status(r) == "baseline"]
+    compared = position(scores, (baselines or [0])[0] if baseline is None else baseline)
     reference_runs = {position(scores, run) for run in references}
     reference_runs |= {r for r in range(len(scores.runs)) if scores.status(r) == "reference"}
     named = None if baseline is None else compared  # the default one is a run like any other
+    show("statistics", 0, 4)
     means = board(scores, baseline=named, references=reference_runs, seed=seed)
     comparisons = correlations = None
     if len(scores.runs) > 1:
         resamples = 10_000 if test == "bootstrap" else means.resamples
         options: Any = {"test": test, "correction": correction, "seed": seed}
+        show("statistics", 1, 4)
         comparisons = compare(scores, compared, resamples=resamples, **options)
+        show("statistics", 2, 4)
         correlations = rank_correlations(scores, seed=seed) if len(correlated(scores)) > 1 else None
     roles = [role(measure) for measure in scores.measures]
     across, up, wanted = None, [], [compared, means.order[0]]
@@ -196,12 +246,23 @@ def gather(
         up = [m for m, kind in enumerate(roles) if kind == (FAIRNESS if FAIRNESS in roles else BOTH)]
         wanted += [r for m in (across, *up) if (r := means.winner(m)) is not None]
         wanted += [r for m in up for r in means.front(across, m)]
-    chosen = list(dict.fromkeys([*wanted, *sorted(reference_runs), *means.order]))[:PANELS]
+    wanted += sorted(reference_runs)
+    chosen = list(dict.fromkeys([*wanted, *means.order]))[:PANELS]
     panels = tuple(r for r in means.order if r in chosen)
     names = labels(scores.runs, 28)
-    limits: Any = {"depth": min(task.cutoff or DEPTH, 100), "cutoff": task.cutoff}
+    limits: Any = {"depth": shown_ranks(task.cutoff), "cutoff": task.cutoff}
     limits["attributes"] = list(collection.attributes)[:MAX_ATTRIBUTES]
-    details = [run_details(runs[r], collection, plan.policy, name=names[r], **limits) for r in panels]
+    declared = [name for name in limits["attributes"] if name not in crossed]
+    important = dict.fromkeys([*wanted, *(r for r in means.order if scores.status(r) == "baseline")])
+    kept_for: Any = {"attributes": declared, "important": list(important), "choice": drilldown}
+    show("statistics", 3, 4)
+    ranks = first_ranks(scores, runs, collection, plan.policy, **kept_for)
+    scores = replace(scores, tops=())
+    show("statistics", 4, 4)
+    details = []
+    for done, r in enumerate(panels, 1):
+        details.append(run_details(runs[r], collection, plan.policy, name=names[r], **limits))
+        show("distributions", done, len(panels))
     by_attribute = zip(*(distributions for distributions, _ in details), strict=True)
     report = Report(
         collection=collection,
@@ -225,10 +286,13 @@ def gather(
         ),
         merits=tuple(merits for _, merits in details),
         parts={group: scores.on_topics(at) for group, at in topics.items()},
+        weighted=weighted_parts(*weighed, all_scores, collection) if weighed else None,
+        ranks=ranks,
     )
     lines = [*scores.notes, *(str(warning.message) for warning in caught), *_remarks(report)]
     if baseline is None and comparisons is not None:
-        lines.append(f"the baseline is the first run given, {escape(scores.runs[0])}")
+        why = "the first with that status" if baselines else "the first run"
+        lines.append(f"the baseline is {escape(scores.runs[compared])}, {why}")
     return replace(report, remarks=tuple(dict.fromkeys(lines)))
 
 
@@ -258,3 +322,7 @@ def _remarks(report: Report) -> Iterator[str]:
             f"distributions and exposure are drawn for {len(report.panels)} of {pluralize(len(scores.runs), 'run')}: "
             "the baseline, the best by each measure, the Pareto front, then the next best"
         )
+    if report.ranks.reason:
+        yield report.ranks.reason
+    if len(report.parts) > MAX_TOPIC_GROUPS:
+        yield f"the page can be restricted to the first {MAX_TOPIC_GROUPS} of {len(report.parts)} topic groups"

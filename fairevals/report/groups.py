@@ -8,20 +8,26 @@ from typing import Any
 import numpy as np
 
 from fairevals.attention import parse_attention
-from fairevals.collection import GroupView
+from fairevals.collection import AttributeView
 from fairevals.evaluation import Collection, Plan, open_run
 from fairevals.evaluation.expectation import CELLS_OF_SAMPLES
+from fairevals.evaluation.tops import ATTENTION
 from fairevals.io.specs import PolicySpec
-from fairevals.measures.base import merit
 from fairevals.measures.expected_exposure import target_exposure
 from fairevals.measures.gf import mean_membership_along_ranks
+from fairevals.measures.merits import merit
 from fairevals.typing import Bools, Floats, Ints
 
-ATTENTION, MERIT = "log2", "identity"
+MERIT = "identity"
 MAX_LEVELS = 12
 """With more different merits than this, documents are put into so many bins of equal size."""
 MAX_GROUPS = 12
 """With more groups than this, those with small shares are summed."""
+
+
+def shown_ranks(cutoff: int | None) -> int:
+    """How many first ranks of a run are shown: 20, or the task's cutoff up to 100."""
+    return min(cutoff or 20, 100)
 
 
 @dataclass(frozen=True)
@@ -173,7 +179,7 @@ def run_details(
     return distributions, _by_merit(name, *np.concatenate([np.zeros((3, 0)), *exposed], axis=1))
 
 
-def _shares_along_ranks(view: GroupView, topic: int, order: Ints, depth: int) -> Floats | None:
+def _shares_along_ranks(view: AttributeView, topic: int, order: Ints, depth: int) -> Floats | None:
     """(ranks, groups): the mean over rankings, (samples, ranks) cell numbers or −1, of the first ranks' membership.
 
     Ranks before the first and after the last with a value get the nearest one; None where there is no value at all.

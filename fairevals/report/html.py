@@ -14,18 +14,33 @@ def environment(*packages: str) -> Environment:
 
     Everything that a template prints is escaped, and a missing variable is an error.
     """
-    return Environment(
+    templates = Environment(
         loader=ChoiceLoader([PackageLoader(package, "templates") for package in packages]),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
     )
+    templates.policies["json.dumps_kwargs"] = {"separators": (",", ":")}
+    return templates
+
+
+SCRIPTS = (
+    *("state", "draw", "ranks", "selection", "weights", "board", "plane", "differences", "groups"),
+    *("topics", "tworuns", "onetopic", "myrun", "takeaway", "print"),
+)
+"""The modules of the report's script, in the order in which they run; the top of state.js says what each may use."""
 
 
 def own_text(name: str) -> str:
-    """The text of one of this package's templates: the style or the script."""
+    """The text of one of this package's templates: the style, or a module of the script."""
     return (files("fairevals.report") / "templates" / name).read_text(encoding="utf-8")
+
+
+def script() -> str:
+    """The modules as one script with a scope of its own: nothing is built, and nothing else is loaded."""
+    modules = "\n".join(own_text(f"js/{name}.js") for name in SCRIPTS)
+    return f'"use strict";\n(() => {{\n{modules}}})();\n'
 
 
 def content_policy(style: str, script: str | None = None) -> str:

@@ -2,6 +2,8 @@
 
 import inspect
 import math
+import re
+import unicodedata
 from collections.abc import Sequence
 from itertools import groupby
 from typing import Any
@@ -9,23 +11,24 @@ from typing import Any
 import numpy as np
 from markupsafe import Markup
 
-from fairevals.errors import escape, pluralize
-from fairevals.evaluation.leaderboard import group_table, head
+from fairevals.errors import pluralize
+from fairevals.evaluation.leaderboard import group_table
 from fairevals.io.out import format_number, format_p
 from fairevals.measures import Measure
 from fairevals.report import html
-from fairevals.report.board import BOTH, Board, role
+from fairevals.report.board import role
+from fairevals.report.data import NAME, page_data
+from fairevals.report.findings import findings
 from fairevals.report.gather import Report, drivers, tipping
 from fairevals.report.pictures import Picture
-from fairevals.report.style import data_uri, labels
+from fairevals.report.style import data_uri, labels, middle_cut
+from fairevals.report.takeaway import copied_tables
 from fairevals.statistics.compare import description
-from fairevals.statistics.pairing import orientation
-from fairevals.typing import Floats
 
-MAX_VALUES = 200_000
-"""The page holds at most so many values of single topics; all are in scores.csv."""
-NAME, LONG_NAME = 60, 200
-"""How many characters of a name are shown; the leaderboard has the whole name as a tooltip."""
+LONG_NAME = 200
+"""How many characters of a run's name the leaderboard has; the whole name is a tooltip."""
+ENDING = 10
+"""So many characters at the end of a name are always visible."""
 
 
 def plain(value: Any) -> Any:
@@ -36,6 +39,10 @@ def plain(value: Any) -> Any:
     """
     if isinstance(value, dict):
         return {str(key): plain(item) for key, item in value.items()}
+    if isinstance(value, np.ndarray) and value.dtype.kind == "f":
+        known = value.astype(object)
+        known[~np.isfinite(value)] = None
+        return known.tolist()
     if isinstance(value, (np.ndarray, np.generic)):
         return plain(value.tolist())
     if isinstance(value, (list, tuple, set, frozenset)):
@@ -47,7 +54,7 @@ def plain(value: Any) -> Any:
 
 def page(report: Report, pictures: Sequence[Picture]) -> bytes:
     """The bytes of index.html; the same report gives the same bytes."""
-    style, script = html.own_text("style.css"), html.own_text("script.js")
+    style, script = html.own_text("style.css") + html.own_text("topics.css"), html.script()
     sections = {key: list(group) for key, group in groupby(pictures, lambda picture: picture.section)}
     runs = report.scores.runs
     templates = html.environment("fairevals.report")
@@ -55,14 +62,14 @@ def page(report: Report, pictures: Sequence[Picture]) -> bytes:
         number=format_number,
         p=format_p,
         breakable=html.breakable,
-        short=lambda text: str(escape(text, NAME)),
+        short=lambda text: middle_cut(str(text), NAME),
         uri=data_uri,
         repr=repr,
         label=report.scores.label,
     )
     text = templates.get_template("index.html").render(
         **{"pluralize": pluralize, "role": role, "drivers": drivers, "tipping": tipping},
-        **{"describe": description, "isnan": math.isnan},
+        **{"describe": description, "isnan": math.isnan, "halves": halves, "ranges": letter_ranges},
         style=Markup(style),  # noqa: S704  # style and script are the package's own; all else is escaped
         script=Markup(script),  # noqa: S704
         policy=html.content_policy(style, script),
@@ -74,44 +81,54 @@ def page(report: Report, pictures: Sequence[Picture]) -> bytes:
         pictures=sections,
         names=labels(runs, NAME),
         long_names=labels(runs, LONG_NAME),
-        bars=[interval_bars(report.board, m) for m in range(len(report.scores.measures))],
-        cards=_cards(report),
+        findings=findings(report.board),
+        entry_of=_entries(report.scores.measures),
+        tiers={letter: tier for tier, letter in enumerate("abc", 1)},
+        letter_widths=[_letter_width(groups.letters) for groups in report.board.groups],
         by_group=group_table(report.scores, report.parts) if report.parts else None,
         glossary=_glossary(report.scores.measures),
         data=plain(page_data(report)),
+        tables=copied_tables(report),
+        ranks=report.ranks.data,
     )
     return text.encode(errors="backslashreplace")  # the name of a file need not be valid text
 
 
-def interval_bars(board: Board, measure: int) -> Floats:
-    """(runs, 3): where value, low and high of each run are drawn in a box of width 100; NaN where undefined."""
-    numbers = np.stack([board.column(measure, field) for field in ("value", "low", "high")], axis=1)
-    numbers = np.where(np.isnan(numbers), numbers[:, :1], numbers)
-    known = numbers[~np.isnan(numbers)]
-    start, width = (known.min(), np.ptp(known) or 1.0) if known.size else (0.0, 1.0)
-    places: Floats = 2 + 96 * (numbers - start) / width
-    return places
+def letter_ranges(letters: str) -> str:
+    """Letters of significance with three or more neighbours joined to a range, since there may be many.
+
+    >>> letter_ranges("abcdf"), letter_ranges("ab"), letter_ranges("")
+    ('a–df', 'ab', '')
+    """
+    found = re.findall(r"\[\d+\]|.", letters)
+    stretches = groupby(enumerate(found), lambda one: ord(one[1]) - one[0] if len(one[1]) == 1 else one[1])
+    texts = ([letter for _, letter in stretch] for _, stretch in stretches)
+    return "".join(f"{some[0]}–{some[-1]}" if len(some) > 2 else "".join(some) for some in texts)
 
 
-def _cards(report: Report) -> list[tuple[str, str, str]]:
-    """The first facts of the page: (what, who, value) of the best complete run by up to four measures."""
-    board, measures = report.board, report.scores.measures
-    names = labels(report.scores.runs, NAME)
-    wanted = [0] if report.across is None else [0, report.across, *report.up[:2]]
-    wanted += [m for m, measure in enumerate(measures) if role(measure) == BOTH][:1]
-    cards = []
-    for m in list(dict.fromkeys(wanted))[:4]:
-        winner = board.winner(m)
-        if winner is None:
-            continue
-        entry = board.entries[winner][m]
-        others = [text for r, text in enumerate(board.groups[m].letters) if text and r != winner]
-        alike = sum(bool(set(text) & set(entry.letters)) for text in others)
-        verdict = f"; {pluralize(alike, 'other run')} not significantly different"
-        verdict = verdict if alike else "; all other runs with letters differ significantly"
-        value = format_number(entry.value) + (verdict if entry.letters and others else "")
-        cards.append((f"Best by {head(report.scores, m)}", names[winner], value))
-    return cards
+def _letter_width(letters: Sequence[str]) -> int:
+    """How wide the letters of a measure are at most, in characters up to 8."""
+    return min(8, max(len(letter_ranges(text)) for text in letters))
+
+
+def halves(name: str) -> tuple[str, str]:
+    """A name in two parts, of which the page shortens the first where there is no room; "" and all of a short name.
+
+    >>> halves("bm25"), halves("THUIR-QD-RG-1-baseline")
+    (('', 'bm25'), ('THUIR-QD-RG-', '1-baseline'))
+    """
+    at = len(name) - ENDING
+    if at <= ENDING:
+        return "", name
+    while at > 0 and (unicodedata.combining(name[at]) or "\u200d" in name[at - 1 : at + 1]):
+        at -= 1
+    return name[:at], name[at:]
+
+
+def _entries(measures: Sequence[Measure]) -> list[int]:
+    """For each measure the number of its entry in the glossary, from 1: one for each kind of measure."""
+    kinds = list(dict.fromkeys(measure.name for measure in measures))
+    return [1 + kinds.index(measure.name) for measure in measures]
 
 
 def _glossary(measures: Sequence[Measure]) -> list[tuple[list[Measure], str]]:
@@ -124,38 +141,3 @@ def _glossary(measures: Sequence[Measure]) -> list[tuple[list[Measure], str]]:
         prose = inspect.cleandoc(type(kind[0]).__doc__ or "").partition(">>>")[0]
         glossary.append((kind, " ".join(prose.replace("`", "").split())))
     return glossary
-
-
-def page_data(report: Report) -> dict[str, Any]:
-    """What the script draws: the means of all runs, and values by topic of as many runs as fit."""
-    scores, board = report.scores, report.board
-    fitting = MAX_VALUES // max(1, len(scores.measures) * len(scores.topics))
-    others = [r for r in board.order if r != report.baseline]
-    kept = {report.baseline, *others[: fitting - 1]} if fitting > 1 else set()
-    measures = range(len(scores.measures))
-
-    def table(field: str) -> Any:
-        return np.round(np.stack([board.column(m, field) for m in measures], axis=1), 6)
-
-    return {
-        "runs": labels(scores.runs, NAME),
-        "topics": [str(escape(topic, 80)) for topic in scores.topics] if kept else [],
-        "measures": [
-            {"name": scores.label(m), "arrow": d.arrow, "sign": orientation(d), "target": d.target}
-            for m in scores.measures
-            for d in (m.direction,)
-        ],
-        "baseline": report.baseline,
-        "references": sorted(report.references),
-        "order": board.order,
-        "means": table("value"),
-        "costs": table("cost"),
-        "low": table("low"),
-        "high": table("high"),
-        "incomplete": scores.incomplete,
-        "values": [np.round(scores.values[r], 6) if r in kept else None for r in range(len(scores.runs))],
-        "across": report.across,
-        "up": report.up[0] if report.up else None,
-        "focus": others[0] if others else None,
-        "byTopic": report.by_topic,
-    }

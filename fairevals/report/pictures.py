@@ -5,15 +5,18 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from fairevals.errors import escape
+from fairevals.errors import escape, pluralize
 from fairevals.evaluation.leaderboard import head
+from fairevals.evaluation.tops import ATTENTION
 from fairevals.io.folders import safe_name
 from fairevals.report import figures
 from fairevals.report.figures import group_labels
 from fairevals.report.gather import Report
-from fairevals.report.groups import ATTENTION, Distribution
+from fairevals.report.groups import Distribution
 from fairevals.report.style import figure_bytes, labels
+from fairevals.report.topic_map import MAP_COLUMNS, MAP_ROWS, hardest_first, map_svg
 from fairevals.report.training import TrainingSummary, direction_of, lambda_figure, plane_figure
+from fairevals.statistics.pairing import costs_of, orientation
 
 MAX_PLANES = 6
 
@@ -35,7 +38,9 @@ def pictures(report: Report) -> Iterator[Picture]:
     if report.across is not None and report.up:
         yield _tradeoff(report, report.across, report.up[:MAX_PLANES])
     scores, groups = report.scores, report.board.groups
-    tested = [m for m in range(report.asked) if any(groups[m].letters)][:3]
+    tested = [m for m in range(report.asked) if any(groups[m].letters)]
+    # Matrices of many runs are large: one is enough to see the pattern.
+    tested = tested[: 3 if len(scores.runs) <= figures.MAX_LABELS else 1]
     if tested:
         pairs = all_pairs_text(report, tested)
         yield Picture(
@@ -58,6 +63,8 @@ def pictures(report: Report) -> Iterator[Picture]:
             f"the same on {focus.ties}, worse on {focus.losses} of {len(focus.topics)} topics.",
             f"Gain of {run} over {baseline} in {measure}, topic by topic.",
         )
+    if not np.isnan(scores.values[:, report.by_topic]).all():
+        yield _map(report)
     for number, column in enumerate(report.distributions, 1):
         yield _ranks(number, [one for one in column if one.topics])
     merits = [one for one in report.merits if one.levels.size]
@@ -103,6 +110,35 @@ def all_pairs_text(report: Report, measures: Sequence[int]) -> str:
             f"{head(report.scores, m)} {int((p < report.board.alpha).sum())} of {p.size} pairs differ"
         )
     return "; ".join(texts)
+
+
+def _map(report: Report) -> Picture:
+    scores, m, order = report.scores, report.by_topic, report.board.order
+    direction, name = scores.measures[m].direction, scores.label(scores.measures[m])
+    costs = costs_of(direction, scores.values[:, m])
+    columns = hardest_first(costs)[:MAP_COLUMNS]
+    rows = order[:MAP_ROWS]
+    # A measure with a target is best there, so its distance is drawn.
+    near = direction.target is not None
+    values, label = (
+        (costs, f"{name}, distance from {direction.target:g}") if near else (scores.values[:, m], name)
+    )
+    runs, topics = labels([scores.runs[r] for r in rows], 28), labels([scores.topics[t] for t in columns], 12)
+    svg = map_svg(values[rows][:, columns], runs, topics, label, lower=orientation(direction) < 0)
+    cut = [
+        f"{len(some)} of {pluralize(len(every), noun)}"
+        for some, every, noun in ((rows, order, "run"), (columns, scores.topics, "topic"))
+        if len(some) < len(every)
+    ]
+    return Picture(
+        "map",
+        "topic-map",
+        svg,
+        f"Map of {name} by run, best first, and topic, the hardest first: {', '.join(topics[:5])} and so on. All "
+        "values are in scores.csv.",
+        f"{label} of every run on every topic: the best run and the hardest topic (by the median) first, darker is "
+        f"better, grey is undefined.{' Shown: ' + ' and '.join(cut) + '.' if cut else ''}",
+    )
 
 
 def _tradeoff(report: Report, across: int, up: Sequence[int]) -> Picture:
@@ -162,7 +198,7 @@ def _trained(summary: TrainingSummary) -> Iterator[Picture]:
             f"to {points[-1].mean:.4f} at λ={points[-1].lam:g}"
             for name in summary.swept
             for measure in (utility, disparity)
-            if (points := summary.of(name, last, measure))
+            if (points := summary.of_family(name, last, measure))
         ]
         yield Picture(
             "trained",

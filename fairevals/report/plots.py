@@ -13,8 +13,7 @@ from fairevals.errors import UsageError, check_known, escape
 from fairevals.evaluation import Collection, Plan, Scores
 from fairevals.report import figures
 from fairevals.report.board import FAIRNESS, USEFULNESS, board, role
-from fairevals.report.gather import DEPTH
-from fairevals.report.groups import run_details
+from fairevals.report.groups import run_details, shown_ranks
 from fairevals.report.style import labels, styled
 from fairevals.statistics.pairing import measure_position, pair
 from fairevals.statistics.power import topic_set_sizes
@@ -97,7 +96,7 @@ class Plots:
             raise UsageError("there are no attributes: give groups= or a task with attributes to evaluate")
         name = known[0] if attribute is None else attribute
         check_known("attribute", name, known)
-        depth = min(self.collection.task.cutoff or DEPTH, 100)
+        depth = shown_ranks(self.collection.task.cutoff)
         (distribution,), _ = self._details(run, attributes=[name], depth=depth)
         if not distribution.topics:
             raise UsageError(f"{distribution.run} ranks no document with a known group of {name}")

@@ -142,15 +142,47 @@ def data_uri(svg: bytes) -> str:
     return "data:image/svg+xml;base64," + base64.b64encode(data).decode("ascii")
 
 
+def middle_cut(name: str, length: int) -> str:
+    """A name, safe to show, without its middle if it is long: names of runs often differ at their ends only.
+
+    >>> middle_cut("THUIR-QD-RG-1-baseline", 12)
+    'THUIR-…eline'
+    """
+    if len(name) > 2 * length:  # what is dropped may be megabytes long
+        name = name[:length] + name[-length:]
+    text = str(escape(name, 12 * len(name) + 1))
+    tail = (length - 1) // 2
+    return text if len(text) <= length else f"{text[: length - 1 - tail]}…{text[len(text) - tail :]}"
+
+
 def labels(names: Sequence[str], length: int = 24) -> list[str]:
     """Short texts for the names, safe to draw and all different.
 
-    >>> labels(["bm25", "a" * 30 + "1", "a" * 30 + "2"], 8)
-    ['bm25', 'aaaaaaa…', 'aaaaaaa… (2)']
+    Where names would look the same without their middle, they are cut around the first place where they differ.
+
+    >>> labels(["bm25", "a" * 30 + "1", "a" * 30 + "2", "a" * 31 + "2"], 8)
+    ['bm25', 'aaaa…aa1', '…aa2', '…aaa2']
+    >>> labels(["team-one-run-of-day", "team-two-run-of-day"], 8)
+    ['…m-one-…', '…m-two-…']
     """
-    texts, seen = [], Counter[str]()
-    for name in names:
-        text = str(escape(name, length))
+    texts = [middle_cut(name, length) for name in names]
+    alike: dict[str, list[int]] = {}
+    for place, text in enumerate(texts):
+        alike.setdefault(text, []).append(place)
+    for places in alike.values():
+        if len({names[place] for place in places}) > 1:
+            letters = zip(*(names[place] for place in places), strict=False)
+            same = next(
+                (at for at, some in enumerate(letters) if len({*some}) > 1),
+                min(len(names[place]) for place in places),
+            )
+            start = max(0, same - (length - 2) // 3)
+            for place in places:
+                rest = names[place][start:]
+                end = "…" if len(rest) > length - 1 else ""
+                texts[place] = str(escape(f"…{rest[: length - 1 - len(end)]}{end}", 12 * length))
+    seen = Counter[str]()
+    for place, text in enumerate(texts):
         seen[text] += 1
-        texts.append(f"{text} ({seen[text]})" if seen[text] > 1 else text)
+        texts[place] = f"{text} ({seen[text]})" if seen[text] > 1 else text
     return texts

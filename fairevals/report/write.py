@@ -5,15 +5,14 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 
-import numpy as np
-
-from fairevals.evaluation.leaderboard import json_table, leaderboard, long_group_table, long_table
+from fairevals.evaluation.leaderboard import json_table, long_group_table, long_table
 from fairevals.io.folders import PAGE, Marked
-from fairevals.io.out import Table, render, render_with_notes
-from fairevals.report.board import interval_notes, role
-from fairevals.report.gather import Report, drivers, tipping
+from fairevals.io.out import Table, render
+from fairevals.report.board import role
+from fairevals.report.gather import Report, Stages, drivers, tipping
 from fairevals.report.page import page, plain
 from fairevals.report.pictures import Picture, pictures
+from fairevals.report.takeaway import leaderboard_csv, leaderboard_latex
 from fairevals.statistics.compare import full_table
 from fairevals.statistics.pairing import pair
 
@@ -21,55 +20,40 @@ REPORT = Marked("report", "report.json", "fairevals report 1")
 """The folder of a report."""
 
 
-def write_report(report: Report, folder: Path, *, force: bool = False) -> list[Path]:
+def write_report(
+    report: Report, folder: Path, *, force: bool = False, progress: Stages | None = None
+) -> list[Path]:
     """Write the files of `report_files` into a folder; returns their paths, the page first.
 
     An earlier report is replaced as a whole, and stays as it was if anything fails.
     """
     REPORT.check(folder, force=force)
-    return REPORT.write(folder, report_files(report))
+    return REPORT.write(folder, report_files(report, progress))
 
 
-def report_files(report: Report) -> dict[str, bytes]:
-    """The files of a report by their names, the page first."""
-    drawn = list(pictures(report))
+def report_files(report: Report, progress: Stages | None = None) -> dict[str, bytes]:
+    """The files of a report by their names, the page first; `progress` is as in `gather`."""
+    show: Stages = progress or (lambda *_: None)
+    drawn = []
+    for picture in pictures(report):
+        drawn.append(picture)
+        # How many there are is known when the last is drawn.
+        show("figures", len(drawn), len(drawn) + 1)
+    show("figures", len(drawn), len(drawn))
+    show("page", 0, 1)
     texts = {
         "scores.csv": render(long_table(report.scores, per_topic=True), "csv"),
-        "leaderboard.csv": render(leaderboard_table(report), "csv", spreadsheet=True),
+        "leaderboard.csv": leaderboard_csv(report),
         "leaderboard.tex": leaderboard_latex(report),
     }
-    return {
+    files = {
         PAGE: page(report, drawn),
         REPORT.marker: record(report, drawn),
         **{name: text.encode(errors="backslashreplace") for name, text in texts.items()},
         **{f"figures/{picture.name}.svg": picture.svg for picture in drawn},
     }
-
-
-def leaderboard_table(report: Report) -> Table:
-    """One row per run, best first; for each measure its value, its interval and the letters."""
-    scores, board = report.scores, report.board
-    fields = ("value", "low", "high", "letters")
-    heads = [
-        str(m) if name == "value" else f"{m} {name}" for m in map(str, scores.measures) for name in fields
-    ]
-    rows = [
-        (
-            *(place, scores.runs[r], scores.teams[r] if scores.teams else "", scores.status(r)),
-            *(getattr(entry, name) for entry in board.entries[r] for name in fields),
-        )
-        for place, r in enumerate(board.order, 1)
-    ]
-    return Table(("rank", "run", "team", "status", *heads), tuple(rows))
-
-
-def leaderboard_latex(report: Report) -> str:
-    """The measures that were asked for, with intervals and letters, for a paper."""
-    scores, board = report.asked_scores(), report.board
-    bounds = np.array([[(e.low, e.high) for e in row[: report.asked]] for row in board.entries])
-    groups = board.groups[: report.asked]
-    table = leaderboard(scores, intervals=bounds, letters=[one.letters for one in groups])
-    return render_with_notes(table, "latex", notes=interval_notes(groups))
+    show("page", 1, 1)
+    return files
 
 
 def record(report: Report, drawn: Sequence[Picture]) -> bytes:
@@ -149,6 +133,7 @@ def record(report: Report, drawn: Sequence[Picture]) -> bytes:
             for r, one in zip(report.panels, report.merits, strict=True)
         ],
         "trained": [asdict(point) for point in report.trained.points] if report.trained else [],
+        "missing_topics": {run: list(topics) for run, topics in scores.missing_topics.items()},
         "remarks": list(report.remarks),
     }
     text = json.dumps(plain(content), ensure_ascii=False, indent=1, allow_nan=False)

@@ -8,6 +8,7 @@ leaves out 0. Two runs are resampled on the same topics. The interval is for the
 """
 
 import math
+from collections.abc import Sequence
 from itertools import compress
 
 import numpy as np
@@ -20,18 +21,26 @@ ACROSS_RESAMPLES = 1_000
 """The number of resamples of all topics."""
 
 
-def resampled(scores: Scores, measure: int, runs: tuple[int, ...], topics: Bools, seed: int = 0) -> Floats:
+def topics_across(scores: Scores, measure: int, runs: Sequence[int]) -> Bools:
+    """The topics that a measure across topics takes into account for all of `runs`; none without runs."""
+    topics: Bools = np.logical_and.reduce(scores.defined[list(runs), measure], axis=0, initial=bool(runs))
+    return topics
+
+
+def resampled(scores: Scores, measure: int, runs: Sequence[int], topics: Bools, seed: int = 0) -> Floats:
     """(runs, resamples): the values of runs on topics drawn with replacement from these; NaN where undefined."""
-    several = [scores.exposed(run, measure, topics) for run in runs]
+    drawn, key = scores.resampled, (measure, topics.tobytes(), seed)
+    several = {r: scores.exposed(r, measure, topics) for r in runs if (r, *key) not in drawn}
     n, rng = int(np.count_nonzero(topics)), np.random.default_rng(seed)
-    width = max([n, *(exposed.documents for _, exposed in several)])
-    values: list[list[Floats]] = [[] for _ in runs]
-    for count in batches(ACROSS_RESAMPLES, width):
-        drawn = rng.integers(0, n, size=(count, n)) + n * np.arange(count)[:, None]
-        weights = np.bincount(drawn.ravel(), minlength=count * n).reshape(count, n).astype(np.float64)
-        for found, (definition, exposed) in zip(values, several, strict=True):
-            found.append(definition.of_topics(exposed, weights))
-    return np.array([np.concatenate(found) for found in values])
+    width = max([n, *(exposed.documents for _, exposed in several.values())])
+    values: dict[int, list[Floats]] = {r: [] for r in several}
+    for count in batches(ACROSS_RESAMPLES, width) if several else ():
+        positions = rng.integers(0, n, size=(count, n)) + n * np.arange(count)[:, None]
+        weights = np.bincount(positions.ravel(), minlength=count * n).reshape(count, n).astype(np.float64)
+        for r, (definition, exposed) in several.items():
+            values[r].append(definition.of_topics(exposed, weights))
+    drawn |= {(r, *key): np.concatenate(found) for r, found in values.items()}
+    return np.array([drawn[r, *key] for r in runs])
 
 
 def deviations_of(values: Floats) -> Floats:
@@ -59,24 +68,33 @@ def bootstrap_p(difference: float, deviations: Floats) -> float:
     return (1 + extreme) / (1 + deviations.size)
 
 
-def pair_across(
+def compare_across(
     scores: Scores, measure: int, run: int, baseline: int, level: float = 0.95, seed: int = 0
 ) -> tuple[Paired, float, tuple[float, float]]:
     """A run and a baseline by a measure across topics, on their common topics; the p-value and the interval."""
-    definition = scores.measures[measure]
-    topics: Bools = scores.defined[run, measure] & scores.defined[baseline, measure]
-    first, second = (scores.across_mean(r, measure, topics) for r in (run, baseline))
-    difference = float(subtract(np.array(first.value), np.array(second.value)))
-    p, low, high, total = (math.nan,) * 4
-    if topics.sum() >= 2 and not math.isnan(difference):
+    topics = topics_across(scores, measure, (run, baseline))
+    deviations = np.zeros(0)
+    if topics.sum() >= 2:
         deviations = deviations_of(subtract(*resampled(scores, measure, (run, baseline), topics, seed)))
-        p = bootstrap_p(difference, deviations)
-        low, high, total = symmetric_interval(difference, deviations, level)
-        if p == 1 and not deviations.size:
-            low = high = 0.0
+    paired = pair_across(scores, measure, run, baseline, topics, deviations)
+    if topics.sum() < 2 or math.isnan(paired.difference):
+        return paired, math.nan, (math.nan, math.nan)
+    p = bootstrap_p(paired.difference, deviations)
+    if p == 1 and not deviations.size:
+        return paired, p, (0.0, 0.0)
+    return paired, p, symmetric_interval(paired.difference, deviations, level)[:2]
+
+
+def pair_across(
+    scores: Scores, measure: int, run: int, baseline: int, topics: Bools, deviations: Floats
+) -> Paired:
+    """A run and a baseline by a measure across topics; `deviations` are those of their resampled difference."""
+    definition = scores.measures[measure]
+    first, second = (scores.across_mean(r, measure, topics) for r in (run, baseline))
     nothing = np.zeros(0)
+    total = float(deviations.std(ddof=1)) if deviations.size else math.nan
     sampling = math.nan if math.isnan(first.se + second.se) else math.hypot(first.se, second.se)
-    paired = Paired(
+    return Paired(
         measure=str(definition),
         direction=definition.direction,
         run=scores.runs[run],
@@ -88,11 +106,10 @@ def pair_across(
         mean=first.value,
         baseline_mean=second.value,
         differences=nothing,
-        difference=difference,
+        difference=float(subtract(np.array(first.value), np.array(second.value))),
         spread=Spread(total, sampling),
         gains=nothing,
         wins=0,
         ties=0,
         losses=0,
     )
-    return paired, p, (low, high)

@@ -87,7 +87,7 @@ class AllPairs(Comparisons):
             rows.append((number, scores.runs[r], scores.mean(r, m).value, group.letters[r], *above, *blanks))
         marked = {(i, 4 + j) for i, j in np.argwhere(p < self.alpha).tolist() if j < min(i, compared)}
         columns = ("#", "run", head(scores, m), "letters", *(str(n + 1) for n in range(compared)))
-        return Table(columns, tuple(rows), frozenset(marked))
+        return Table(columns, tuple(rows), frozenset(marked), keys=2)
 
 
 def best_first(scores: Scores, m: int, group: RunGroups) -> tuple[list[int], Floats]:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from fairevals.errors import UsageError, check_known, escape, pluralize
+from fairevals.errors import UsageError, abridged, check_known, escape, pluralize
 from fairevals.evaluation.leaderboard import head
 from fairevals.evaluation.scores import Scores
 from fairevals.io.out import (
@@ -24,16 +24,16 @@ from fairevals.io.out import (
     render_with_notes,
 )
 from fairevals.statistics import inference
-from fairevals.statistics.across import pair_across
+from fairevals.statistics.across import compare_across, deviations_of, pair_across, topics_across
 from fairevals.statistics.inference import CORRECTIONS, Interval, PairedTest, correct
 from fairevals.statistics.pairing import (
     DEFAULT_RESAMPLES,
     NEGLIGIBLE,
     Paired,
-    abridged,
     orientation,
     pair,
     position,
+    subtract,
 )
 from fairevals.statistics.tukey import Family, RunGroups, significance_groups, tukey_family
 
@@ -180,7 +180,7 @@ def compare(
     construction, so another correction is a `UsageError`. A difference is significant if its corrected p < alpha.
 
     A measure across topics has no values by topic. Whatever the test is, it is compared by a paired bootstrap over the
-    common topics (see `fairevals.statistics.across`); beside Tukey's test its p-values are corrected by `holm`.
+    common topics (see `fairevals.statistics.across`), and instead of Tukey's by `bootstrap_hsd`.
 
     >>> from fairevals.measures import parse_measure
     >>> values = np.array([[[0.3, 0.4, 0.2, 0.6]], [[0.5, 0.5, 0.5, 0.7]]])
@@ -202,18 +202,17 @@ def compare(
     rows: list[Comparison] = []
     families: list[Family] = []
     for m, measure in enumerate(scores.measures):
-        by, family = correction, None
-        if measure.across_topics:
-            tested = [_test_across(scores, m, r, b, 1 - alpha, seed) for r in others]
-            by = "holm" if test == "tukey" else correction
-        elif test == "tukey":
+        family = None
+        if test == "tukey":
             family = tukey_family(scores, m, include=b)
             families.append(family)
             groups = significance_groups(scores, m, family, alpha=alpha, **draws)
             tested = [within_family(scores, m, r, b, groups) for r in others]
+        elif measure.across_topics:
+            tested = [_test_across(scores, m, r, b, 1 - alpha, seed) for r in others]
         else:
             tested = [_test_pair(pair(scores, m, r, b), test, 1 - alpha, draws) for r in others]
-        corrected = correct(np.array([result.p for _, result, _ in tested]), by).tolist()
+        corrected = correct(np.array([result.p for _, result, _ in tested]), correction).tolist()
         for r, p, one in zip(others, corrected, tested, strict=True):
             outside = family is not None and r not in family.places
             rows.append(comparison(scores, m, (r, b), one, p, alpha, outside=outside))
@@ -271,8 +270,8 @@ def _test_pair(paired: Paired, test: str, level: float, draws: Any) -> tuple[Pai
 def _test_across(
     scores: Scores, m: int, r: int, b: int, level: float, seed: int
 ) -> tuple[Paired, PairedTest, Interval]:
-    """The result for a measure across topics, by bootstrap over topics whatever the test; it has no effect size."""
-    paired, p, interval = pair_across(scores, m, r, b, level, seed)
+    """The result for a measure across topics, by bootstrap over topics; it has no effect size."""
+    paired, p, interval = compare_across(scores, m, r, b, level, seed)
     return paired, PairedTest(paired.difference, p), Interval(*interval)
 
 
@@ -282,9 +281,15 @@ def within_family(
     """The result of Tukey's test for two runs, on the topics of the family; undefined for a run outside it."""
     places, tukey = groups.family.places, groups.tukey
     if not {r, b} <= set(places):
-        return pair(scores, m, r, b), PairedTest(), Interval()
-    paired = pair(scores, m, r, b, places)
+        across = scores.measures[m].across_topics
+        paired = compare_across(scores, m, r, b)[0] if across else pair(scores, m, r, b)
+        return paired, PairedTest(), Interval()
     at = places.index(r), places.index(b)
+    if groups.drawn is None:
+        paired = pair(scores, m, r, b, places)
+    else:
+        deviations = deviations_of(subtract(*groups.drawn[list(at)]))
+        paired = pair_across(scores, m, r, b, topics_across(scores, m, places), deviations)
     effect = -orientation(paired.direction) * float(tukey.effects[at]) + 0.0  # the test is of costs
     difference = paired.difference
     interval = Interval(difference - tukey.critical, difference + tukey.critical)
@@ -326,26 +331,36 @@ def remarks(comparisons: Comparisons) -> list[str]:
         what = "differences are of the distances to the best value, less is better"
         lines.append(f"{', '.join(map(label, targets))}: {what}")
     if comparisons.across:
-        holm = ", p corrected by Holm" if comparisons.test == "tukey" else ""
-        what = f"one value for all topics together: paired bootstrap over common topics{holm}, no effect size"
+        test = "Tukey HSD by" if comparisons.test == "tukey" else "paired"
+        what = f"one value for all topics together: {test} bootstrap over common topics, no effect size"
         lines.append(f"{', '.join(map(label, comparisons.across))}: {what}")
     lines += dict.fromkeys(map(str, comparisons.families))
     for reason in dict.fromkeys(row.untested for row in all_rows if row.untested):
         untested = [row for row in all_rows if row.untested == reason]
         lines.append(f"no p-value, {reason}: {_listed(untested, label)}")
+    by_text: dict[str, list[str]] = {}
     for measure in measures:
         rows = comparisons.of(measure)
         incomplete = list(dict.fromkeys(escape(run) for row in rows for run in row.incomplete))
         if incomplete:
             names = abridged(incomplete, LISTED_NAMES)
-            lines.append(f"{label(measure)}: incomplete runs, compared on common topics only: {names}")
+            text = f"incomplete runs, compared on common topics only: {names}"
+            by_text.setdefault(text, []).append(label(measure))
         shared = set(rows[0].undefined).intersection(*(row.undefined for row in rows))
-        left_out = [("" if len(rows) == 1 else " for every run", shared)]
-        left_out += [(f" for {escape(row.run)}", set(row.undefined) - shared) for row in rows]
-        for whom, topics in (item for item in left_out if item[1]):
+        others = [(row.run, set(row.undefined) - shared) for row in rows if set(row.undefined) - shared]
+        left_out = [("" if len(rows) == 1 else " for every run", shared)] if shared else []
+        if len(others) == 1:
+            left_out.append((f" for {escape(others[0][0])}", others[0][1]))
+        texts = []
+        for whom, topics in left_out:
             names = abridged([escape(t) for t in comparisons.scores.topics if t in topics], LISTED_NAMES)
-            count = pluralize(len(topics), "topic")
-            lines.append(f"{label(measure)}: left out as undefined{whom}: {count} ({names})")
+            texts.append(f"{whom}: {pluralize(len(topics), 'topic')} ({names})")
+        if len(others) > 1:
+            counts = [f"{escape(run)} ({pluralize(len(topics), 'topic')})" for run, topics in others]
+            texts.append(f" for {abridged(counts, LISTED_NAMES)}")
+        for text in texts:
+            by_text.setdefault(f"left out as undefined{text}", []).append(label(measure))
+    lines += [f"{abridged(labels, LISTED_NAMES)}: {text}" for text, labels in by_text.items()]
     noisy = [row for row in all_rows if row.spread.notable]
     if noisy:
         what = f"sampling error above {100 * NEGLIGIBLE:g} % of the standard error (draw more samples)"
@@ -385,10 +400,8 @@ def full_table(comparisons: Comparisons) -> Table:
 
 def _method(comparisons: Comparisons, measure: str) -> tuple[str, str]:
     """The test and the correction of a measure."""
-    test, correction = comparisons.test, comparisons.correction
-    if measure not in comparisons.across:
-        return test, correction
-    return "bootstrap", "holm" if test == "tukey" else correction
+    paired = measure in comparisons.across and comparisons.test != "tukey"
+    return "bootstrap" if paired else comparisons.test, comparisons.correction
 
 
 def summary_table(comparisons: Comparisons, places: int = 4) -> Table:
@@ -426,4 +439,4 @@ def summary_table(comparisons: Comparisons, places: int = 4) -> Table:
                     *(len(row.topics), ", ".join(filter(None, remarks))),
                 )
             )
-    return Table(columns, tuple(rows), frozenset(marked))
+    return Table(columns, tuple(rows), frozenset(marked), keys=2)

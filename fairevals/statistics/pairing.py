@@ -160,16 +160,6 @@ def measure_position(scores: Scores, measure: Any, cutoff: int | None = None) ->
     return known.index(name)
 
 
-def abridged(names: Sequence[str], limit: int) -> str:
-    """A list of names as text, shortened after `limit` names.
-
-    >>> abridged(["a", "b", "c"], 2)
-    'a, b and 1 more'
-    """
-    more = f" and {len(names) - limit} more" if len(names) > limit else ""
-    return ", ".join(names[:limit]) + more
-
-
 def common_topics(scores: Scores, measure: int, runs: Sequence[int]) -> Bools:
     """The topics on which all of `runs` have a value, as a mask; none without runs."""
     values = scores.values[list(runs), measure]

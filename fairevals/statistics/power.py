@@ -234,6 +234,9 @@ def topic_set_sizes(
         label = scores.label(measure)
         common = common_topics(scores, m, range(len(scores.runs)))
         topics, lost = int(common.sum()), int((~common).sum())
+        if measure.across_topics:
+            remarks.append(f"{label}: left out; it has one value for all topics together")
+            continue
         if topics < 2:
             few = pluralize(topics, "topic") if topics else "no topic"
             remarks.append(f"{label}: left out; all runs have a value on {few}, and at least 2 are needed")

@@ -1,18 +1,18 @@
-"""Randomised Tukey HSD: all runs of a family against each other, and the letters that a leaderboard shows."""
+"""Tukey HSD, randomised or by bootstrap: all runs of a family against each other, and letters for a leaderboard."""
 
 import math
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import compress
 from string import ascii_letters
 
 import numpy as np
 
-from fairevals.errors import escape, pluralize
+from fairevals.errors import abridged, escape, pluralize
 from fairevals.evaluation.scores import Scores
+from fairevals.statistics.across import resampled, topics_across
 from fairevals.statistics.pairing import (
     DEFAULT_RESAMPLES,
-    abridged,
     batches,
     common_topics,
     costs_of,
@@ -32,7 +32,7 @@ class Family:
     """The positions of its runs in the scores, in the order of the names."""
     runs: tuple[str, ...]
     outside: tuple[tuple[str, str], ...]
-    """(run, reason): `baseline`, `reference`, `incomplete`, `no value`, or `one value for all topics`."""
+    """(run, reason): `baseline`, `reference`, `incomplete` or `no value`."""
 
     def __str__(self) -> str:
         """Such as "Tukey HSD over 2 runs: dense, hybrid; outside: bm25 (baseline), random (reference)"."""
@@ -58,21 +58,25 @@ def tukey_family(
     the test uses common topics only. `include` names the baseline of a comparison, which is in the family in any case;
     it is compared with incomplete runs if there are no others.
     """
-    values = scores.values[:, measure]
-    statuses = {r: scores.status(r) for r in range(len(values))} | dict.fromkeys(references, "reference")
+    runs = range(len(scores.runs))
+    statuses = {r: scores.status(r) for r in runs} | dict.fromkeys(references, "reference")
     if baseline is not None:
         statuses[baseline] = "baseline"
-    why = "one value for all topics" if scores.measures[measure].across_topics else "no value"
-    reasons = dict.fromkeys(np.flatnonzero(~np.isfinite(values).any(axis=1)).tolist(), why)
+    reasons = {r: "no value" for r in runs if not _common(scores, measure, [r]).any()}
     reasons |= {r: s for r, s in statuses.items() if s in ("baseline", "reference") and r != include}
     incomplete = np.flatnonzero(scores.incomplete[:, measure]).tolist()
     lacking = [r for r in incomplete if r not in reasons and r != include]
-    if include is None or len(values) - len(reasons) - len(lacking) >= 2:
+    if include is None or len(runs) - len(reasons) - len(lacking) >= 2:
         reasons |= dict.fromkeys(lacking, "incomplete")
-    by_name = sorted(range(len(values)), key=lambda r: scores.runs[r])
+    by_name = sorted(runs, key=lambda r: scores.runs[r])
     places = tuple(r for r in by_name if r not in reasons)
     outside = tuple((scores.runs[r], reasons[r]) for r in by_name if r in reasons)
     return Family(places, tuple(scores.runs[r] for r in places), outside)
+
+
+def _common(scores: Scores, measure: int, runs: Sequence[int]) -> Bools:
+    across = scores.measures[measure].across_topics
+    return (topics_across if across else common_topics)(scores, measure, runs)
 
 
 @dataclass(frozen=True)
@@ -83,7 +87,8 @@ class TukeyHSD:
     p: Floats
     """Corrected for all pairs by construction; 1 on the diagonal."""
     effects: Floats
-    """Difference over the square root of the residual variance; NaN if that is 0 and the difference is not."""
+    """Difference over the square root of the residual variance; NaN if that is 0 and the difference is not, and for
+    a measure across topics."""
     critical: float
     """A difference is significant at 1 − level if it is larger: difference ± critical are simultaneous intervals."""
 
@@ -108,29 +113,62 @@ def tukey_hsd(
     """
     n, m = values.shape
     if n < 2 or m < 2:
-        undefined = np.full((m, m), np.nan)
-        return TukeyHSD(undefined, undefined, undefined, math.nan)
+        return _untested(m)
     means = values.mean(axis=0)
     scale = float(np.abs(values).max())
-    differences = subtract(means[:, None], means[None, :], scale)
     rng = np.random.default_rng(seed)
     drawn = []
     for count in batches(resamples, values.size):
         permuted = rng.permuted(np.broadcast_to(values, (count, *values.shape)), axis=2)
         drawn.append(np.ptp(permuted.mean(axis=1), axis=1))
-    ranges = np.sort(np.concatenate(drawn))
+    residual = values - means - values.mean(axis=1, keepdims=True) + means.mean()
+    deviation = math.sqrt(float((residual**2).sum()) / ((n - 1) * (m - 1)))
+    tested = _by_ranges(means, np.concatenate(drawn), scale, level)
+    none = np.where(tested.differences == 0, 0.0, np.nan)
+    effects = tested.differences / deviation if deviation > 1e-10 * scale else none
+    return replace(tested, effects=effects)
+
+
+def bootstrap_hsd(values: Floats, drawn: Floats, *, level: float = 0.95) -> TukeyHSD:
+    """The same for a measure across topics, by bootstrap: `values` (runs,), `drawn` (runs, resamples).
+
+    Permuting runs within a topic needs values by topic. Here p of a pair is the share of resamples of the topics in
+    which the deviations of some two runs from their means over resamples differ by as much as the pair's values. With
+    two runs it is the paired bootstrap (see `fairevals.statistics.across`). All numbers are NaN with fewer than two
+    runs, and for different runs whose differences are the same in all resamples.
+
+    >>> drawn = np.random.default_rng(0).normal([[0.1], [0.2], [0.9]], 0.1, (3, 999))
+    >>> bootstrap_hsd(np.array([0.1, 0.2, 0.9]), drawn).p.round(1).tolist()
+    [[1.0, 0.8, 0.0], [0.8, 1.0, 0.0], [0.0, 0.0, 1.0]]
+    """
+    drawn = drawn[:, ~np.isnan(drawn).any(axis=0)]
+    if drawn.shape[0] < 2 or drawn.shape[1] < 2:
+        return _untested(values.size)
+    scale = float(np.abs(drawn).max())
+    ranges = np.ptp(drawn - drawn.mean(axis=1, keepdims=True), axis=0)
+    tested = _by_ranges(values, ranges, scale, level)
+    if ranges.max() <= 1e-10 * scale:
+        tested = replace(tested, p=np.where(tested.differences == 0, 1.0, np.nan), critical=math.nan)
+    return tested
+
+
+def _untested(runs: int) -> TukeyHSD:
+    undefined = np.full((runs, runs), np.nan)
+    return TukeyHSD(undefined, undefined, undefined, math.nan)
+
+
+def _by_ranges(values: Floats, ranges: Floats, scale: float, level: float) -> TukeyHSD:
+    """Differences of runs (runs,) against the ranges (resamples,) of the runs' values by chance; no effect sizes."""
+    differences = subtract(values[:, None], values[None, :], scale)
+    ranges, resamples = np.sort(ranges), ranges.size
     # A permutation that only renames runs must count, whatever the rounding of its sums.
     least = np.abs(differences) - 1e-12 * scale
     p = (1 + resamples - np.searchsorted(ranges, least, side="left")) / (1 + resamples)
-    residual = values - means - values.mean(axis=1, keepdims=True) + means.mean()
-    deviation = math.sqrt(float((residual**2).sum()) / ((n - 1) * (m - 1)))
-    none = np.where(differences == 0, 0.0, np.nan)
-    effects: Floats = differences / deviation if deviation > 1e-10 * scale else none
     # The largest difference with p ≥ 1 − level; `allowed` is how many ranges may be as large for p < 1 − level. There
     # is none with too few resamples for any such p.
     allowed = math.ceil((1 - level) * (1 + resamples) - 1e-9) - 2
     critical = float(ranges[resamples - 1 - allowed]) if 0 <= allowed < resamples else math.nan
-    return TukeyHSD(differences, p, effects, critical)
+    return TukeyHSD(differences, p, np.full(p.shape, np.nan), critical)
 
 
 def compact_letters(different: Bools, order: Sequence[int]) -> tuple[str, ...]:
@@ -174,6 +212,8 @@ class RunGroups:
     significantly; `a` is for the best. Empty for runs outside, and for all runs if nothing could be tested."""
     topics: tuple[str, ...]
     """The topics common to the family."""
+    drawn: Floats | None = None
+    """(runs of the family, resamples): the resampled values of a measure across topics."""
 
     @property
     def note(self) -> str:
@@ -196,16 +236,26 @@ def significance_groups(
 ) -> RunGroups:
     """Test every pair of runs of a family (default: `tukey_family`) on a measure, on the topics common to it.
 
-    The result does not depend on the order of the runs.
+    The result does not depend on the order of the runs. A measure across topics is tested by bootstrap.
     """
     family = family or tukey_family(scores, measure)
-    used = common_topics(scores, measure, family.places)
-    values = scores.values[list(family.places), measure][:, used].T
-    costs = costs_of(scores.measures[measure].direction, values)
-    tukey = tukey_hsd(costs, level=1 - alpha, resamples=resamples, seed=seed)
+    used = _common(scores, measure, family.places)
+    direction = scores.measures[measure].direction
+    drawn = None
+    if scores.measures[measure].across_topics:
+        values = np.array([scores.across_mean(r, measure, used).value for r in family.places])
+        drawn = np.zeros((values.size, 0))
+        if used.sum() >= 2:
+            drawn = resampled(scores, measure, family.places, used, seed)
+        costs = costs_of(direction, values)
+        tukey = bootstrap_hsd(costs, costs_of(direction, drawn), level=1 - alpha)
+    else:
+        by_topic = costs_of(direction, scores.values[list(family.places), measure][:, used].T)
+        tukey = tukey_hsd(by_topic, level=1 - alpha, resamples=resamples, seed=seed)
+        costs = by_topic.sum(axis=0)
     letters = [""] * len(scores.runs)
     if not np.isnan(tukey.p).all():
-        best_first = np.argsort(costs.sum(axis=0), kind="stable").tolist()
+        best_first = np.argsort(costs, kind="stable").tolist()
         for place, text in zip(family.places, compact_letters(tukey.p < alpha, best_first), strict=True):
             letters[place] = text
-    return RunGroups(family, tukey, tuple(letters), tuple(compress(scores.topics, used)))
+    return RunGroups(family, tukey, tuple(letters), tuple(compress(scores.topics, used)), drawn)
