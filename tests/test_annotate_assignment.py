@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import random
 import tempfile
 import threading
 from collections import Counter
 from itertools import combinations
 from pathlib import Path
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -63,9 +65,10 @@ def finish(project, assessors):
     raise AssertionError("it does not end")
 
 
+ORGANISERS = ["revoke", "unassign", "withdraw"]
 ACTS = st.lists(
     st.tuples(
-        st.sampled_from(["take", "save", "skip", "ask", "late", "expire", "revoke", "unassign", "withdraw"]),
+        st.sampled_from(["take", "save", "skip", "ask", "answer", "late", "expire", *ORGANISERS, "restart"]),
         st.integers(0, 4),
     ),
     max_size=60,
@@ -78,11 +81,18 @@ def test_any_order_of_acts_ends_with_exactly_so_many_assessors_on_every_page(act
     assessors = ["a", "b", "c", "d", "e"]
     with tempfile.TemporaryDirectory() as folder:
         project = make(folder, topics, assessors, per_page)
-        state, store = project.store.state, project.store
         for act, at in acts:
-            who = assessors[at]
+            who, state = assessors[at], project.store.state
             if act == "take":
                 _check_choice(project, who)
+            elif act == "restart":
+                _restart(project)
+                state = project.store.state
+            elif act == "answer":
+                for question in [
+                    q.id for q in state.questions.values() if q.assessor == who and not q.answer
+                ]:
+                    project.answer(question, "!")
             elif act == "expire":
                 project.clock.now += HOLD + 1
             elif act == "revoke":
@@ -106,6 +116,7 @@ def test_any_order_of_acts_ends_with_exactly_so_many_assessors_on_every_page(act
                     project.ask(who, page, "?")
             assert all(len(names) <= per_page for names in holders(project).values())
             assert +state.shared == counted(project)
+        state = project.store.state
         for question in [q.id for q in state.questions.values() if not q.answer]:
             project.answer(question, "!")
         project.clock.now += HOLD + 1
@@ -113,16 +124,23 @@ def test_any_order_of_acts_ends_with_exactly_so_many_assessors_on_every_page(act
         assert {len(names) for names in holders(project).values()} == {per_page}
         assert len(holders(project)) == sum(topics)
         assert all(place.saved for places in state.places.values() for place in places.values())
-        with Store(folder) as again:  # the events alone give the same
-            assert again.state.places.keys() == store.state.places.keys()
-            saved = {
-                page: {who: p.saved for who, p in places.items()} for page, places in state.places.items()
-            }
-            assert saved == {
-                page: {who: p.saved for who, p in places.items()}
-                for page, places in again.state.places.items()
-            }
-        store.close()
+        _restart(project)
+        project.store.close()
+
+
+def _restart(project):
+    """Open the database again: the events alone give the same state, but for the times of open pages."""
+    before = project.store.state
+    project.store.close()
+    project.store = Store(project.store.folder)
+    project.store._db.execute("PRAGMA synchronous = OFF")
+    after = project.store.state
+    for page, places in after.places.items():
+        for who, place in places.items():
+            place.since = before.places[page][who].since
+    before.shared = +before.shared
+    after.shared = +after.shared
+    assert vars(after) == vars(before)
 
 
 def _check_choice(project, who):
@@ -164,6 +182,47 @@ def test_pairs_share_equally_many_pages_where_all_work_at_one_pace(tmp_path, ass
     pairs = counted(project)
     assert len(pairs) == assessors * (assessors - 1) // 2
     assert max(pairs.values()) - min(pairs.values()) <= 2
+    project.store.close()
+
+
+@pytest.mark.parametrize(
+    ("seed", "assessors", "topics", "per_page"), [(0, 5, [40] * 3, 2), (1, 4, [100], 2), (2, 6, [20] * 4, 3)]
+)
+def test_pairs_share_as_evenly_as_amounts_of_work_allow(tmp_path, seed, assessors, topics, per_page):
+    """Whoever comes next is drawn at random, so some do more. The expected numbers of shared pages x_i·x_j have as
+    many pages of each assessor as there are, found by iterative proportional fitting."""
+    draws, names = random.Random(seed), [f"a{number}" for number in range(assessors)]
+    project = make(tmp_path / "data", topics, names, per_page)
+    idle = 0
+    while idle < 50:
+        who = draws.choice(names)
+        page = project.take_next(who)
+        idle = idle + 1 if page is None else 0
+        if page is not None and draws.random() < 0.05:
+            project.skip(who, page)
+        elif page is not None:
+            project.save(who, page, [], 0)
+    finish(project, names)
+    partners = np.array([sum(n in of for of in holders(project).values()) for n in names]) * (per_page - 1.0)
+    x = np.sqrt(partners)
+    for _ in range(200):
+        x = np.sqrt(partners * x / (x.sum() - x))
+    for (i, one), (j, other) in combinations(enumerate(names), 2):
+        assert abs(project.store.state.in_common(one, other) - x[i] * x[j]) < 4
+    project.store.close()
+
+
+def test_nobody_waits_for_an_assessor_who_has_left(tmp_path):
+    """The others do not have to share as few pages as with the one who has left before they complete pages."""
+    project = make(tmp_path / "data", [60], ["a", "b", "c"], 2)
+    for who in "abc":
+        project.new_link(who)
+    project.save("c", project.take_next("c"), [], 0)
+    project.revoke("c")
+    for _ in range(10):
+        for who in "ab":
+            project.save(who, project.take_next(who), [], 0)
+    assert counted(project)[frozenset("ab")] >= 9
     project.store.close()
 
 
@@ -258,6 +317,12 @@ def test_a_failed_transaction_leaves_no_trace(tmp_path):
         project.store.append("take", "a", 1)
         raise RuntimeError
     assert not holders(project)
+    with pytest.MonkeyPatch.context() as broken, pytest.raises(ZeroDivisionError), project.store.writing():
+        project.store.append("take", "a", 1)
+        broken.setattr(project.store, "_reload", lambda: 1 / 0)  # nor can the disk be read
+        raise OSError
+    project.take_next("a")
+    assert holders(project) == {page: {"a"} for page in (1, 2) if project.store.history("a", page)}
     with pytest.raises(Exception, match="append-only"):
         project.store._db.execute("DELETE FROM events")
     with (

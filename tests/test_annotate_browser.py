@@ -9,6 +9,7 @@ import re
 import shutil
 import socket
 import threading
+from itertools import combinations
 
 import pytest
 from annotate_cases import EXAMPLE, GOLD, PAGES, opened
@@ -161,7 +162,7 @@ def test_two_assessors_by_keyboard_then_export_derive_and_score(server, visit, t
             type_entity(bob, number, name, hindex)
         moved_on(bob, lambda f=found: bob.keyboard.press("Control+Enter" if f else "0"))
     assert not re.search(r"\bann\b", bob.content())
-    bob.get_by_role("link", name="R01 · p3").click()
+    moved_on(bob, lambda: bob.get_by_role("link", name="R01 · p3").click())
     assert bob.input_value("#e0") == "Wanda Ant" and "Saved" in bob.locator("#form").inner_text()
     bob.keyboard.press("0")
     assert "Press 0 again" in bob.locator("#message").inner_text()
@@ -221,6 +222,50 @@ def test_nothing_typed_is_lost(server, visit):
     assert place.entities[0]["entity"] == "Xenia Ant"
 
 
+def test_entries_outlive_a_question_and_a_skip_and_held_keys_judge_nothing(server, visit):
+    page = visit(server.links["ann"])
+    state, number = server.site.state, int(page.url.rsplit("/", 1)[1])
+    type_entity(page, 1, "Xenia Ant", "5")
+    page.keyboard.press("Escape")
+    page.keyboard.press("q")
+    page.keyboard.type("Who is she?")
+    moved_on(page, lambda: page.keyboard.press("Enter"))
+    second = page.url
+    type_entity(page, 1, "Zoe Ant", "n")
+    page.keyboard.press("Escape")
+    moved_on(page, lambda: page.keyboard.press("s"))
+    page.goto(f"{server.site.url}/a/page/{number}")
+    assert page.input_value("#e0") == "Xenia Ant" and page.input_value("#question") == ""
+    assert "Who is she?" in page.locator(".question").inner_text()
+    for key in "0s":
+        held = f"new KeyboardEvent('keydown', {{key: '{key}', repeat: true, bubbles: true}})"
+        page.evaluate(f"document.body.dispatchEvent({held})")
+    moved_on(page, lambda: page.keyboard.press("Control+Enter"))
+    assert state.places[number]["ann"].entities[0]["entity"] == "Xenia Ant"
+    assert [len(one.saved) for one in state.assessors.values()] == [1, 0]
+    moved_on(page, lambda: page.keyboard.press("b"))  # back to what was saved last
+    assert page.url.endswith(f"/{number}") and page.locator("#message").is_hidden()
+    page.goto(f"{server.site.url}/a")
+    moved_on(page, lambda: page.keyboard.press("0"))
+    assert page.url == second and page.input_value("#e0f0") == "NA"  # what was skipped comes last
+
+
+def test_axe_finds_nothing(server, visit):
+    axe = pytest.importorskip("axe_playwright_python.sync_playwright").Axe()
+    page = visit(server.links["ann"], color_scheme="dark")
+    page.keyboard.press("q")
+    page.keyboard.type("why?")
+    moved_on(page, lambda: page.keyboard.press("Enter"))
+    page.keyboard.press("1")
+    page.keyboard.type("x")
+    page.keyboard.press("Control+Enter")
+    for address in ("", f"{server.site.url}/a/mine", server.links[""]):
+        if address:
+            page.goto(address)
+        found = axe.run(page).response["violations"]
+        assert [(one["id"], one["nodes"][0]["html"][:200]) for one in found] == []
+
+
 def test_mistakes_are_shown_where_they_are_and_earlier_names_are_offered(server, visit):
     page = visit(server.links["ann"])
     page.keyboard.press("Enter")
@@ -230,11 +275,15 @@ def test_mistakes_are_shown_where_they_are_and_earlier_names_are_offered(server,
     page.keyboard.press("Enter")
     page.keyboard.type("many")
     assert page.locator(".bin").first.inner_text() == "not a number"
+    requests = []
+    page.on("request", lambda request: requests.append(request.url))
     page.keyboard.press("Control+Enter")
     page.get_by_text("a number, or NA if").wait_for()
+    assert page.locator(".error:not(:empty)").count() == 2 and not requests  # the browser knows by itself
     assert page.evaluate("document.activeElement.id") == "e0f0"
     page.keyboard.press("Control+a")
-    page.keyboard.type("n")  # short for NA
+    page.keyboard.press("Delete")
+    page.locator("[data-na=e0f0]").click()
     page.keyboard.press("Enter")
     page.keyboard.press("0")  # not known
     page.keyboard.press("Enter")
@@ -271,7 +320,9 @@ def test_search_in_the_page_and_a_missing_file(server, visit):
         expected = "1 of 1"
         page.locator("#matches", has_text=re.compile(r"\S")).wait_for()
         assert page.locator("#matches").inner_text() == expected
-        assert page.frame_locator("#frame").locator("mark").count() == 1
+        marks = page.frame_locator("#frame").locator("mark")
+        marks.first.wait_for()  # the frame loads the page again, with the words marked
+        assert marks.count() == 1
         page.keyboard.press("Escape")
         moved_on(page, lambda: page.keyboard.press("0"))
     assert seen == {"p1", "p2", "p3"}
@@ -284,6 +335,10 @@ def test_all_of_the_form_can_be_reached_at_small_widths_and_by_tab_alone(server,
     page = visit(server.links["ann"])
     page.set_viewport_size({"width": width, "height": 760})
     assert page.evaluate("document.documentElement.scrollWidth") <= width
+    boxes = [button.bounding_box() for button in page.locator("[data-do]:visible").all()]
+    assert len(boxes) == 5 and all(box["y"] + box["height"] <= 760 for box in boxes)
+    for one, other in combinations(boxes, 2):  # none covers another
+        assert one["x"] + one["width"] <= other["x"] or one["y"] + one["height"] <= other["y"]
     reached = set()
     page.locator("#e0").focus()
     for _ in range(60):
@@ -319,16 +374,38 @@ class Listener:
 def hostile_page(port):
     away = f"http://127.0.0.1:{port}"
     return f"""<html><head>
-<base href="{away}/"><meta http-equiv="refresh" content="0; url={away}/refresh">
+<base href="{away}/" target="_top"><meta http-equiv="x-dns-prefetch-control" content="on">
+<meta http-equiv="refresh" content="0; url={away}/refresh">
 <link rel="stylesheet" href="{away}/style"><link rel="preconnect" href="{away}"><link rel="dns-prefetch" href="{away}">
 <link rel="prefetch" href="{away}/prefetch"><link rel="preload" as="image" href="{away}/preload">
 <link rel="icon" href="{away}/icon"><link rel="manifest" href="{away}/manifest"><link rel="prerender" href="{away}/pre">
 <style>@import url({away}/import); body {{ background: url({away}/background) }}
-@font-face {{ font-family: x; src: url({away}/font) }} h1 {{ font-family: x }}</style>
-<script>top.document.title = "taken"; fetch("{away}/script"); localStorage.x = 1; top.location = "{away}/top"</script>
+@font-face {{ font-family: x; src: url({away}/font) }} h1 {{ font-family: x; cursor: url({away}/cursor), auto }}
+li {{ list-style-image: url({away}/list) }} p {{ background: image-set("{away}/set" 1x) }}
+p::before {{ content: url({away}/p) }}
+</style><script src="{away}/src"></script><script type="module">import "{away}/module"</script>
+<script type="speculationrules">{{"prefetch": [{{"source": "list", "urls": ["{away}/rules"]}}]}}</script>
+<script>top.document.title = "taken"; fetch("{away}/script"); localStorage.x = 1; top.location = "{away}/top";
+window.open("{away}/open"); navigator.sendBeacon("{away}/beacon"); new WebSocket("ws://127.0.0.1:{port}/")</script>
 </head><body onload="fetch('{away}/onload')"><h1>Hostile</h1>
 <img src="{away}/img" onerror="fetch('{away}/onerror')"><img src="x" srcset="{away}/srcset 1x">
-<svg onload="fetch('{away}/svg')"><image href="{away}/image"/></svg>
+<svg onload="fetch('{away}/svg')"><image href="{away}/image"/><script href="{away}/svg-script">
+fetch("{away}/s")</script>
+<use href="{away}/use#x"/><filter id="z"><feImage href="{away}/filter"/></filter>
+<rect filter="url(#z)" width="9" height="9"/>
+<rect fill="url({away}/fill#x)" width="9" height="9"/></svg><p style="background: url({away}/inline)">p</p><li>l
+<input type="image" src="{away}/input"><table background="{away}/table"><tr><td>t</table>
+<img attributionsrc="{away}/attribution">
+<noscript><link rel="stylesheet" href="{away}/noscript"><img src="{away}/noimg"></noscript>
+<div><template shadowrootmode="open"><link rel="stylesheet" href="{away}/shadow"><img src="{away}/shadow"></template>
+</div>
+<iframe srcdoc="<script>parent.x = 1</script><img src='{away}/srcdoc'>"></iframe><frame src="{away}/f">
+<portal src="{away}/portal">
+<video><source src="{away}/source"><track src="{away}/track" default></video><picture><source srcset="{away}/pic">
+<img></picture>
+<details open ontoggle="fetch('{away}/toggle')"><summary>d</summary></details>
+<button form="f" formaction="{away}/formaction" id="d">z</button><svg><a id="v" href="{away}/svg-link">
+<text y="20">svg</text></a></svg>
 <video src="{away}/video" poster="{away}/poster"></video>
 <audio src="{away}/audio" autoplay></audio><iframe src="{away}/frame"></iframe><iframe src="/o"></iframe>
 <object data="{away}/object"></object><embed src="{away}/embed">
@@ -339,10 +416,26 @@ def hostile_page(port):
 </body></html>"""
 
 
+def hostile_pdf(port):
+    """A document that wants to leave as soon as it is opened, in three ways."""
+    away = f"http://127.0.0.1:{port}"
+    script = f"app.launchURL('{away}/js', false); this.submitForm('{away}/js-form');"
+    return f"""%PDF-1.7
+1 0 obj << /Type /Catalog /Pages 2 0 R /OpenAction << /S /URI /URI ({away}/uri) /Next << /S /SubmitForm
+/F << /FS /URL /F ({away}/form) >> /Next << /S /JavaScript /JS ({script}) >> >> >> >> endobj
+2 0 obj << /Type /Pages /Kids [3 0 R] /Count 1 >> endobj
+3 0 obj << /Type /Page /Parent 2 0 R /MediaBox [0 0 300 300] >> endobj
+trailer << /Size 4 /Root 1 0 R >>
+%%EOF
+"""
+
+
 def test_hostile_pages_achieve_nothing(tmp_path, visit):
     listener = Listener()
     hostile = hostile_page(listener.port)
-    server = Server(tmp_path, pages={"h.html": hostile, "h2.txt": hostile})
+    server = Server(
+        tmp_path, pages={"h.html": hostile, "h2.txt": hostile, "h3.pdf": hostile_pdf(listener.port)}
+    )
     try:
         page = visit(server.links["ann"], strict=False)
         while doc_of(page) != "h":
@@ -350,24 +443,33 @@ def test_hostile_pages_achieve_nothing(tmp_path, visit):
         address, last = page.url, server.site.state.last
         frame = page.frame_locator("#frame")
         frame.locator("h1").wait_for()
-        for name in "bctnj":
+        for name in "bcdtnjvs":
             frame.locator(f"#{name}").click(no_wait_after=True)
-        page.wait_for_timeout(500)
-        assert page.url == address and page.title() != "taken" and len(page.context.pages) == 1
-        frame.locator("#s").click(no_wait_after=True)
         page.wait_for_timeout(300)
+        assert page.url == address and page.title() != "taken" and len(page.context.pages) == 1
+        page.fill("#find", "hostile")
+        page.press("#find", "Enter")
+        frame.locator("mark").wait_for()
+        page.wait_for_timeout(200)
         assert page.url == address and server.site.state.last == last
         assert page.evaluate("localStorage.x") is None
         direct = page.context.new_page()  # the page by itself, outside the frame
         direct.goto(f"{server.site.url}{server.site.page_address(1)}")
         direct.locator("h1").wait_for()
-        direct.locator("#b").click(no_wait_after=True)
+        for name in "bdtv":
+            direct.locator(f"#{name}").click(no_wait_after=True)
         assert direct.evaluate("self.origin") == "null"
         assert server.site.state.last == last
         assert listener.seen == []
         page.goto(address)
         assert page.locator(".doc").inner_text() == "h"  # and the tool still works
         moved_on(page, lambda: page.keyboard.press("0"))
+        page = visit(server.links["bob"], strict=False)
+        while doc_of(page) != "h3":
+            moved_on(page, lambda: page.keyboard.press("0"))
+        address = page.url
+        page.wait_for_timeout(700)
+        assert page.url == address and len(page.context.pages) == 1 and listener.seen == []
     finally:
         server.stop()
         listener.socket.close()

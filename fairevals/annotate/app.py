@@ -5,13 +5,12 @@ from importlib.resources import files
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
-from starlette.responses import JSONResponse, RedirectResponse, Response
+from starlette.responses import FileResponse, JSONResponse, RedirectResponse, Response
 from starlette.routing import Route
 
 from fairevals.annotate import assessor, organiser
-from fairevals.annotate.pages import serve_page
-from fairevals.annotate.security import Guard, SignInLimit, host_of
-from fairevals.annotate.site import COOKIES, Site
+from fairevals.annotate.pages import MISSING_PAGE, is_pdf, page_text
+from fairevals.annotate.site import COOKIES, Guard, SignInLimit, Site, host_of
 
 STATIC = {"annotate.js": "text/javascript", "annotate.css": "text/css"}
 MAX_AGE = 60 * 86400
@@ -47,15 +46,15 @@ def make_app(site: Site) -> Guard:
     def page(request: Request) -> Response:
         number = int(request.path_params["number"])
         given = f"/page/{number}-{request.path_params['key']}"
-        with site.project.store.lock:
-            known = number in site.state.pages and given == site.page_address(number)
-            doc = site.state.pages[number].doc if known else ""
-        file = site.files.find(doc) if known else None
-        if file is None or file.kind not in ("html", "text", "pdf"):
+        pooled = site.state.pages.get(number) if given == site.page_address(number) else None
+        file = site.files.find(pooled.doc) if pooled else MISSING_PAGE
+        if file.kind not in ("html", "text", "pdf"):
             raise HTTPException(404, "There is no such page.")
-        content, headers = serve_page(file, request.query_params.get("find", "")[:MAX_FIND])
-        headers["X-Frame-Options"] = "SAMEORIGIN"
-        return Response(content, headers=headers)
+        framed = {"X-Frame-Options": "SAMEORIGIN"}
+        if is_pdf(file):  # a browser's own viewer does not work in a sandbox
+            return FileResponse(file.path, headers=framed, media_type="application/pdf")
+        content, headers = page_text(file, request.query_params.get("find", "")[:MAX_FIND])
+        return Response(content, headers=headers | framed)
 
     def static(request: Request) -> Response:
         name = request.path_params["name"]

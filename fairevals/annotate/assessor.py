@@ -8,10 +8,14 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, RedirectResponse, Response
 from starlette.routing import Route
 
-from fairevals.annotate.form import UNKNOWN, read_form
-from fairevals.annotate.site import Body, Site, first
+from fairevals.annotate.form import PROBLEMS, UNKNOWN, read_form
+from fairevals.annotate.site import COOKIES, Body, Site, first, whole
+from fairevals.annotate.state import Assignment
 
 CANNOT_BE_SHOWN = "The page cannot be shown."
+SHOWN = 100
+"""Saved pages in the list of an assessor's own pages, unless all are asked for."""
+NOT_YOURS = "This page is not yours. It may have returned to the queue."
 MAX_QUESTION = 2000
 MESSAGES = {
     "changed": "Another tab has saved something else for this page. Your entries are still here and not saved: "
@@ -36,27 +40,32 @@ def routes(site: Site) -> list[Route]:
         project.touch(who, number)
         with project.store.lock:
             values = _page_values(site, who, number)
-        token = site.form_token(request, "/a")
-        return site.show("page.html", who=who, token=token, number=number, unknown=UNKNOWN, **values)
+        values |= {"file": site.files.find(values["page"].doc), "token": site.form_token(request, "/a")}
+        return site.show("page.html", who=who, number=number, unknown=UNKNOWN, **values)
 
     def mine(request: Request) -> Response:
         who = site.who(request, "/a")
         with project.store.lock:
-            values = _own_pages(site, who)
+            values = _own_pages(site, who, None if "all" in request.query_params else SHOWN)
         return site.show("mine.html", who=who, token=site.form_token(request, "/a"), **values)
 
     async def act(request: Request) -> Response:
         body = await site.read_form(request, "/a")
         who, number = site.who(request, "/a"), int(request.path_params["number"])
-        if number not in site.state.pages:
-            raise HTTPException(404, "There is no such page.")
-        return await run_in_threadpool(_act, site, who, number, body)
+        if number not in site.state.assessors[who].held:
+            raise HTTPException(404, NOT_YOURS)
+
+        def act_and_store() -> Response:
+            with project.store.writing():  # what is asked for and the next page
+                return _act(site, who, number, body)
+
+        return await run_in_threadpool(act_and_store)
 
     async def sign_out(request: Request) -> Response:
         await site.read_form(request, "/a")
+        await run_in_threadpool(project.sign_out, request.cookies[COOKIES["/a"]])
         response = RedirectResponse("/", 303)
-        project.sign_out(request.cookies["fairevals-assessor"])
-        response.delete_cookie("fairevals-assessor", path="/a")
+        response.delete_cookie(COOKIES["/a"], path="/a")
         return response
 
     return [
@@ -73,33 +82,39 @@ def _next(site: Site, who: str) -> str:
     return "/a/mine" if number is None else f"/a/page/{number}"
 
 
+def _most(site: Site, place: Assignment | None) -> int:
+    """How many entities the form of a page has; no fewer than are saved, if the task allowed more before."""
+    return max(site.task.annotation.entities, len(place.entities) if place else 0)
+
+
 def _page_values(site: Site, who: str, number: int) -> dict[str, Any]:
     """What the template of a page needs."""
     state = site.state
     place = state.places.get(number, {}).get(who)
     if place is None:
-        raise HTTPException(404, "This page is not yours. It may have returned to the queue.")
+        raise HTTPException(404, NOT_YOURS)
     page = state.pages[number]
-    fields = site.fields[page.topic]
+    fields, done = site.fields[page.topic], state.assessors[who].saved
     return {
         "page": page,
         "title": site.title_of(page.topic),
         "about": {k: v for k, v in site.about.get(page.topic, {}).items() if v and k != "title"},
-        "file": site.files.find(page.doc),
         "address": site.page_address(number),
         "fields": fields,
         "place": place,
-        "rows": [*place.entities, *([{}] * site.task.annotation.entities)][: site.task.annotation.entities],
+        "rows": [*place.entities, *([{}] * (_most(site, place) - len(place.entities)))],
         "used": [
             [entity["entity"], *(entity.get(field.name, "") for field in fields)]
             for entity in state.names_used(who, page.topic)
         ],
         "questions": state.questions_of(who, number),
-        "done": len(state.assessors[who].saved),
+        "done": len(done),
+        "back": max(done - {number}, key=lambda other: state.places[other][who].saved, default=0),
+        "messages": {**PROBLEMS, "errors": MESSAGES["errors"]},
     }
 
 
-def _own_pages(site: Site, who: str) -> dict[str, Any]:
+def _own_pages(site: Site, who: str, most: int | None) -> dict[str, Any]:
     """What the template of an assessor's own pages needs: open, waiting and saved pages, the latest first."""
     state, one = site.state, site.state.assessors[who]
     saved = sorted(one.saved, key=lambda number: -state.places[number][who].saved)
@@ -120,13 +135,14 @@ def _own_pages(site: Site, who: str) -> dict[str, Any]:
     topics = [topic for topic in state.topics if one.may_see(topic)]
     return {
         "open": [row(number) for number in sorted(one.open)],
-        "saved": [row(number) for number in saved],
+        "done": len(saved),
+        "saved": [row(number) for number in saved[:most]],
         "topics": [(topic, site.title_of(topic)) for topic in topics],
     }
 
 
 def _act(site: Site, who: str, number: int, body: Body) -> Response:
-    """Do what the form asks for, and name the next page only when it is on the disk."""
+    """Do what the form asks for, and name the next page."""
     project = site.project
     match first(body, "do"):
         case "save" | "none" as kind:
@@ -147,14 +163,13 @@ def _act(site: Site, who: str, number: int, body: Body) -> Response:
 
 
 def _save(site: Site, who: str, number: int, body: Body, *, none: bool) -> Response:
-    fields = site.fields[site.state.pages[number].topic]
-    entities, errors = ([], {}) if none else read_form(body, fields, site.task.annotation.entities)
+    fields, place = site.fields[site.state.pages[number].topic], site.state.places.get(number, {}).get(who)
+    entities, errors = ([], {}) if none else read_form(body, fields, _most(site, place))
     if errors:
         return _refused(422, "errors", errors=errors)
     if not entities and not none:
         return _refused(422, "empty")
-    version = first(body, "version")
-    outcome = site.project.save(who, number, entities, int(version) if version.isdecimal() else 0)
+    outcome = site.project.save(who, number, entities, whole(body, "version"))
     if outcome == "saved":
         return JSONResponse({"next": _next(site, who)})
     place = site.state.places.get(number, {}).get(who)

@@ -1,31 +1,42 @@
 """The annotations as the table that `derive` reads, and how far the work is."""
 
-from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from fairevals.annotate.state import State
 from fairevals.annotate.store import Store
-from fairevals.derive.agreement import AnnotationSummary, summarise
-from fairevals.derive.pages import ANNOTATION_COLUMNS, AnnotatedPage, annotated_pages, read_annotations
-from fairevals.io.out import Table, render
+from fairevals.derive.agreement import AnnotationSummary, AnnotationTally
+from fairevals.derive.pages import (
+    ANNOTATION_COLUMNS,
+    AnnotatedPage,
+    annotated_pages,
+    groups_of_value,
+    read_annotations,
+)
+from fairevals.errors import InputError, Place, escape, pluralize
+from fairevals.io.out import Table, format_number, render
+from fairevals.io.specs import AttributeSpec
 from fairevals.io.streams import Source
 
+NAME = "annotations.csv"
+AGREEMENT = ("shared pages", "positive agreement", "alpha, entity on page", "alpha, any entity")
 
-def annotations_table(state: State) -> Table:
+
+def annotations_table(state: State, topic: str | None = None) -> Table:
     """What assessors have saved: one row per entity, and one without entity where an assessor found none.
 
     Rows are in the order of topics and pages of the pool, then of assessors. Corrected entries count as corrected.
     """
     added = list(state.settings["columns"])
-    rows: list[tuple[str, ...]] = []
-    topics = {topic: at for at, topic in enumerate(state.topics)}
-    saved = ((number, page) for number, page in state.pages.items() if number in state.places)
-    for number, page in sorted(saved, key=lambda item: (topics[item[1].topic], item[0])):
-        for who, place in sorted(state.places[number].items()):
-            for entity in (place.entities or ({"entity": ""},)) if place.saved else ():
-                values = (entity.get(column, "") for column in added)
-                rows.append((page.topic, page.doc, entity["entity"], who, *values))
+    rows = [
+        (page.topic, page.doc, entity["entity"], who, *(entity.get(column, "") for column in added))
+        for numbers in (state.numbers.values() if topic is None else [state.numbers[topic]])
+        for page, places in ((state.pages[number], state.places.get(number, {})) for number in numbers)
+        for who, place in sorted(places.items())
+        if place.saved
+        for entity in place.entities or ({"entity": ""},)
+    ]
     return Table((*ANNOTATION_COLUMNS, *added), tuple(rows))
 
 
@@ -38,16 +49,9 @@ def export_annotations(folder: str | Path, *, spreadsheet: bool = False) -> str:
         return render(annotations_table(store.state), "csv", spreadsheet=spreadsheet)
 
 
-def pages_so_far(table: Table) -> tuple[AnnotatedPage, ...]:
-    """The annotated pages, through the same reader as `derive`."""
-    if not table.rows:
-        return ()
-    return annotated_pages(read_annotations(Source.of(render(table, "csv").encode(), "annotations.csv")))
-
-
 @dataclass(frozen=True)
-class TopicProgress:
-    """How far a topic is."""
+class TopicOverview:
+    """How far a topic is, and how far its assessors agree."""
 
     topic: str
     pages: int
@@ -55,52 +59,108 @@ class TopicProgress:
     """Pages that as many assessors as they should have saved."""
     saved: int
     """Judgements: saved pages, counted for each assessor."""
+    tally: AnnotationTally
+    differing: tuple[AnnotatedPage, ...] = ()
+    """Pages on which assessors disagree."""
+
+    @property
+    def agreement(self) -> AnnotationSummary | None:
+        """How far assessors agree so far; None if nothing was saved."""
+        return self.tally.summary() if self.tally.relevance else None
 
 
-def progress(state: State) -> list[TopicProgress]:
-    """How far each topic is, in the order of the pool."""
-    pages = Counter(page.topic for page in state.pages.values())
-    saved: Counter[str] = Counter()
-    complete: Counter[str] = Counter()
-    for number, places in state.places.items():
-        topic = state.pages[number].topic
-        count = sum(bool(place.saved) for place in places.values())
-        saved[topic] += count
-        complete[topic] += count >= state.per_page
-    return [TopicProgress(topic, pages[topic], complete[topic], saved[topic]) for topic in state.topics]
+class Overview:
+    """How far a project is. What has not changed since the last time is not computed again."""
+
+    def __init__(self, store: Store, attributes: Mapping[str, Sequence[AttributeSpec]]) -> None:
+        """`attributes` are those of each topic, whose values are compared."""
+        self.store, self.attributes = store, attributes
+        self._known: dict[str, tuple[tuple[int, ...], TopicOverview]] = {}
+
+    def topics(self) -> Iterator[TopicOverview]:
+        """The topics in the order of the pool. Others can work in between."""
+        for topic in list(self.store.state.numbers):
+            yield self._topic(topic)
+
+    def _topic(self, topic: str) -> TopicOverview:
+        with self.store.lock:
+            state = self.store.state
+            numbers = state.numbers[topic]
+            version = (state.changed[topic], len(numbers), state.per_page)
+            if self._known.get(topic, ((), None))[0] == version:
+                return self._known[topic][1]
+            saved = [sum(bool(p.saved) for p in state.places.get(n, {}).values()) for n in numbers]
+            complete = sum(count >= state.per_page for count in saved)
+            table = annotations_table(state, topic)
+        pages: tuple[AnnotatedPage, ...] = ()
+        if table.rows:  # through the same reader as `derive`
+            pages = annotated_pages(read_annotations(Source.of(render(table, "csv").encode(), NAME)))
+        differing = tuple(page for page in pages if disagrees(page, self.attributes.get(topic, ())))
+        tally = AnnotationTally.of(pages)
+        overview = TopicOverview(topic, len(saved), complete, sum(saved), tally, differing)
+        self._known[topic] = version, overview
+        return overview
 
 
-def agreement(pages: tuple[AnnotatedPage, ...]) -> AnnotationSummary | None:
-    """How far assessors agree on these pages so far; None if there are none."""
-    return summarise(pages) if any(page.annotators for page in pages) else None
+def total(topics: Sequence[TopicOverview]) -> TopicOverview:
+    """All topics as one."""
+    tally = AnnotationTally()
+    for one in topics:
+        tally.add(one.tally)
+    pages, complete, saved = (
+        sum(of) for of in zip(*((t.pages, t.complete, t.saved) for t in topics), strict=True)
+    )
+    return TopicOverview("all", pages, complete, saved, tally)
+
+
+def agreement_cells(of: AnnotationSummary | None) -> tuple[str, ...]:
+    """The cells below `AGREEMENT`."""
+    if of is None:
+        return ("0", "–", "–", "–")
+    values = (of.positive, of.entities.alpha, of.relevance.alpha)
+    return (str(of.relevance.units), *(format_number(value, 3) for value in values))
+
+
+def disagrees(page: AnnotatedPage, specs: Sequence[AttributeSpec]) -> bool:
+    """Whether assessors named different entities on a page, or put one into different groups."""
+
+    def group(text: str, spec: AttributeSpec) -> object:
+        try:
+            return groups_of_value(text, spec, Place(NAME))
+        except InputError:  # the task has changed since
+            return text
+
+    return any(
+        len(lines) < len(page.annotators)
+        or any(len({group(one.values[spec.name], spec) for one in lines}) > 1 for spec in specs)
+        for lines in page.entities.values()
+    )
 
 
 def status(folder: str | Path) -> str:
-    """How far a project is, as text: topics, assessors, open questions, agreement."""
+    """How far a project is, as text: topics with agreement, assessors, and questions without an answer."""
     with Store(folder) as store:
-        return describe(store.state)
-
-
-def describe(state: State) -> str:
-    """See `status`."""
-    topics = progress(state)
-    total = ("all", *(sum(getattr(row, key) for row in topics) for key in ("pages", "complete", "saved")))
-    rows = tuple((row.topic, row.pages, row.complete, row.saved) for row in topics)
-    texts = [render(Table(("topic", "pages", "complete", "judgements"), rows, footer=(total,)), "table")]
-    people = tuple(
-        (name, len(one.saved), len(one.open), "yes" if one.link else "no")
-        for name, one in state.assessors.items()
-    )
-    texts.append(render(Table(("assessor", "saved", "open", "link"), people), "table"))
-    waiting = sum(not one.answer for one in state.questions.values())
-    lines = [f"assessors per page  {state.per_page}", f"open questions      {waiting}"]
-    summary = agreement(pages_so_far(annotations_table(state)))
-    if summary is not None and summary.relevance.units:
-        for name, value in (
-            ("positive agreement on entities", summary.positive),
-            ("Krippendorff's alpha, entity on page", summary.entities.alpha),
-            ("Krippendorff's alpha, page with any entity", summary.relevance.alpha),
-        ):
-            lines.append(f"{name}  {'undefined' if value != value else f'{value:.3f}'}")
-    texts.append("\n".join(lines) + "\n")
+        topics, state = list(Overview(store, {}).topics()), store.state
+        rows: list[tuple[str | int, ...]] = [
+            (one.topic, one.pages, one.complete, one.saved, *agreement_cells(one.agreement))
+            for one in [*topics, total(topics)]
+        ]
+        waiting = [
+            (one.assessor, page.topic, page.doc, escape(one.text, 200))
+            for one in state.questions.values()
+            if not one.answer
+            for page in [state.pages[one.page]]
+        ]
+        people = [
+            (name, len(one.saved), len(one.open), "yes" if one.link else "no")
+            for name, one in state.assessors.items()
+        ]
+    header = ("topic", "pages", "complete", "judgements", *AGREEMENT)
+    texts = [
+        f"{pluralize(state.per_page, 'assessor')} per page\n",
+        render(Table(header, tuple(rows[:-1]), footer=(rows[-1],)), "table"),
+        render(Table(("assessor", "saved", "open", "link"), tuple(people)), "table"),
+    ]
+    if waiting:
+        texts.append(render(Table(("open question of", "topic", "doc", "text"), tuple(waiting)), "table"))
     return "\n".join(texts)

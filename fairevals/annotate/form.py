@@ -1,18 +1,30 @@
 """The form for an entity: its fields in a topic, and the check of what was entered."""
 
+import unicodedata
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
 from fairevals.collection.topics import topic_groups
-from fairevals.derive.pages import entity_key, groups_of_value
-from fairevals.errors import InputError, Place, UsageError
+from fairevals.derive.pages import ANNOTATION_COLUMNS, entity_key, groups_of_value
+from fairevals.errors import InputError, Place, UsageError, escape
 from fairevals.io.specs import AttributeSpec
 from fairevals.io.task import Task
 
 UNKNOWN = "NA"
 MAX_TEXT = 500
 """Characters of one field."""
+PROBLEMS = {
+    "name": "the name of the entity is missing",
+    "same": "the same name as above",
+    "long": f"at most {MAX_TEXT} printable characters, please",
+    "missing": f"missing; {UNKNOWN} if it cannot be found",
+    "number": f"a number, or {UNKNOWN} if it cannot be found",
+    "url": "an address that starts with http:// or https://, please",
+}
+"""What can be wrong with an entry: said by the browser, and by the server if the browser did not."""
+
+_JOINERS = "\u200c\u200d"
 
 Errors = dict[str, str]
 """Names of inputs, and what is wrong with them."""
@@ -43,14 +55,14 @@ class FormField:
     def problem(self, values: Sequence[str]) -> str:
         """What is wrong with the values that were entered; empty if nothing is."""
         text = "|".join(values)
-        if len(text) > MAX_TEXT or not text.isprintable():
-            return f"at most {MAX_TEXT} printable characters, please"
+        if self.kind in ("text", "number") and _is_unfit(text):
+            return PROBLEMS["long"]
         if self.is_url and text and not text.startswith(("http://", "https://")) and text != UNKNOWN:
-            return "an address that starts with http:// or https://, please"
+            return PROBLEMS["url"]
         if self.attribute is None:
             return ""
         if not text:
-            return f"missing; {UNKNOWN} if it cannot be found"
+            return PROBLEMS["missing"]
         if UNKNOWN in values and len(values) > 1:
             return f"a value or {UNKNOWN}, not both"
         if self.kind == "one" and len(values) > 1:
@@ -58,11 +70,7 @@ class FormField:
         try:
             groups_of_value(text, self.attribute, Place(self.name))
         except InputError as error:
-            return (
-                f"a number, or {UNKNOWN} if it cannot be found"
-                if self.kind == "number"
-                else f"expected {error.expected}"
-            )
+            return PROBLEMS["number"] if self.kind == "number" else f"expected {error.expected}"
         return ""
 
 
@@ -70,7 +78,7 @@ def form_fields(task: Task, topics: Sequence[str]) -> dict[str, tuple[FormField,
     """The fields of each topic: the attributes that apply to it, then the further fields of the task.
 
     A key of `[annotation.fields]` is the name of a topic group, or else a glob of topics; one that fits no topic is a
-    `UsageError`.
+    `UsageError`; an attribute that `derive` could not read is an `InputError`.
 
     >>> task = Task(attributes={"A": {"groups": ["x", "y"], "topics": ["R*"]}}, annotation={"fields": {"R1": ["page"]}})
     >>> {topic: [field.name for field in fields] for topic, fields in form_fields(task, ["R1", "M1"]).items()}
@@ -80,6 +88,9 @@ def form_fields(task: Task, topics: Sequence[str]) -> dict[str, tuple[FormField,
         topic: [FormField(name, spec) for name, spec in task.attributes.items() if spec.applies_to(topic)]
         for topic in topics
     }
+    for spec in task.attributes.values():
+        if any(spec.applies_to(topic) for topic in topics):
+            _check(spec)
     members: dict[str, set[str]] = {}
     for name in task.topic_groups if task.annotation.fields else ():
         for group, numbers in topic_groups(task, name, topics).items():
@@ -96,10 +107,37 @@ def form_fields(task: Task, topics: Sequence[str]) -> dict[str, tuple[FormField,
     return {topic: tuple(of) for topic, of in fields.items()}
 
 
+def _check(spec: AttributeSpec) -> None:
+    """Refuse, before anything is entered, what `derive` could not read."""
+    name = escape(spec.name)
+    if spec.name in ANNOTATION_COLUMNS or not _is_tidy(spec.name):
+        problem = f"the attribute {name!r}"
+        raise InputError(spec.place, problem, f"a plain name; not {', '.join(ANNOTATION_COLUMNS)}")
+    for group in () if spec.bins else spec.groups:
+        if group == UNKNOWN or "|" in group or not _is_tidy(group):
+            expected = f"a plain name without | (in annotations {UNKNOWN} means unknown)"
+            raise InputError(spec.place, f"the group {escape(group)!r} of {name}", expected)
+
+
+def _is_tidy(name: str) -> bool:
+    return name.isprintable() and name == " ".join(name.split())
+
+
 def columns(task: Task) -> list[str]:
     """The columns of the annotations besides topic, doc, entity and annotator."""
     added = (name for names in task.annotation.fields.values() for name in names)
     return list(dict.fromkeys([*task.attributes, *added]))
+
+
+def _cleaned(text: str) -> str:
+    """A text as it should be stored: white space collapsed, and without invisible characters, which come along when
+    names are copied from pages. Two of them are letters' own: the joiners of Persian and Indic names."""
+    seen = (c for c in text if c in _JOINERS or unicodedata.category(c) != "Cf")
+    return " ".join("".join(seen).split())
+
+
+def _is_unfit(text: str) -> bool:
+    return len(text) > MAX_TEXT or not text.translate(dict.fromkeys(map(ord, _JOINERS))).isprintable()
 
 
 def read_form(
@@ -119,19 +157,18 @@ def read_form(
     errors: Errors = {}
     seen: set[str] = set()
     for i in range(most):
-        name = " ".join("".join(body.get(f"e{i}", ())).split())
+        name = _cleaned("".join(body.get(f"e{i}", ())))
         entered = [
-            [part for part in (" ".join(text.split()) for text in body.get(f"e{i}f{j}", ())) if part]
-            for j in range(len(fields))
+            [part for part in map(_cleaned, body.get(f"e{i}f{j}", ())) if part] for j in range(len(fields))
         ]
         if not name and not any(entered):
             continue
         if not name:
-            errors[f"e{i}"] = "the name of the entity is missing"
-        elif len(name) > MAX_TEXT or not name.isprintable() or not entity_key(name):
-            errors[f"e{i}"] = f"at most {MAX_TEXT} printable characters, please"
+            errors[f"e{i}"] = PROBLEMS["name"]
+        elif _is_unfit(name) or not entity_key(name):
+            errors[f"e{i}"] = PROBLEMS["long"]
         elif entity_key(name) in seen:
-            errors[f"e{i}"] = "the same name as above"
+            errors[f"e{i}"] = PROBLEMS["same"]
         seen.add(entity_key(name))
         for j, (field, values) in enumerate(zip(fields, entered, strict=True)):
             if problem := field.problem(values):

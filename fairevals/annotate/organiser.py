@@ -8,11 +8,18 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
-from fairevals.annotate.export import agreement, annotations_table, pages_so_far, progress
-from fairevals.annotate.site import Body, Site, first
-from fairevals.derive.pages import AnnotatedPage, groups_of_value
-from fairevals.errors import FairevalsError, Place
-from fairevals.io.out import format_number, render
+from fairevals.annotate.export import (
+    AGREEMENT,
+    NAME,
+    Overview,
+    agreement_cells,
+    annotations_table,
+    total,
+)
+from fairevals.annotate.pages import MISSING_PAGE
+from fairevals.annotate.site import Body, Site, first, whole
+from fairevals.errors import FairevalsError
+from fairevals.io.out import render
 
 SHOWN = 50
 """Disagreements on one screen."""
@@ -20,18 +27,24 @@ SHOWN = 50
 
 def routes(site: Site) -> list[Route]:
     """The routes below /o."""
+    attributes = {
+        topic: [of.attribute for of in fields if of.attribute] for topic, fields in site.fields.items()
+    }
+    so_far = Overview(site.project.store, attributes)
+    for _ in so_far.topics():  # now, when nobody has to wait for it
+        pass
 
     def overview(request: Request, **more: Any) -> Response:
         site.who(request, "/o")
         topic = request.query_params.get("topic", "")
-        values = {**_values(site, topic), **more}
+        values = {**_values(site, so_far, topic), **more}
         return site.show("organiser.html", token=site.form_token(request, "/o"), **values)
 
     def annotations(request: Request) -> Response:
         site.who(request, "/o")
         with site.project.store.lock:
             table = annotations_table(site.state)
-        headers = {"Content-Disposition": 'attachment; filename="annotations.csv"'}
+        headers = {"Content-Disposition": f'attachment; filename="{NAME}"'}
         return Response(render(table, "csv"), media_type="text/csv; charset=utf-8", headers=headers)
 
     async def act(request: Request) -> Response:
@@ -47,7 +60,7 @@ def routes(site: Site) -> list[Route]:
     return [
         Route("/o", overview),
         Route("/o", act, methods=["POST"]),
-        Route("/o/annotations.csv", annotations),
+        Route(f"/o/{NAME}", annotations),
     ]
 
 
@@ -65,57 +78,46 @@ def _act(site: Site, body: Body) -> str:
         case "unassign":
             project.unassign(who, saved=first(body, "saved") == "yes")
         case "answer":
-            text, question = first(body, "text").strip(), first(body, "question")
-            if text and question.isdecimal():
-                project.answer(int(question), text)
+            if text := first(body, "text").strip():
+                project.answer(whole(body, "question"), text)
         case _:
             raise HTTPException(400, "Unknown action.")
     return ""
 
 
-def _values(site: Site, topic: str) -> dict[str, Any]:
-    """What the template of the overview needs. Agreement is computed outside the lock, so that nobody has to wait."""
+def _address(site: Site, number: int, doc: str) -> str:
+    """Where the organiser can see a page; empty if there is none."""
+    file = site.files.find(doc)
+    return file.url or ("" if file == MISSING_PAGE else site.page_address(number))
+
+
+def _values(site: Site, so_far: Overview, topic: str) -> dict[str, Any]:
+    """What the template of the overview needs."""
+    topics = list(so_far.topics())
     with site.project.store.lock:
-        state, table, rows = site.state, annotations_table(site.state), progress(site.state)
+        state = site.state
         assessors = [(name, one, len(one.open), len(one.saved)) for name, one in state.assessors.items()]
         questions = sorted(state.questions.values(), key=lambda one: (bool(one.answer), -one.id))
         pages = {one.page: state.pages[one.page] for one in questions}
-    by_topic: dict[str, list[AnnotatedPage]] = {}
-    for page in pages_so_far(table):
-        by_topic.setdefault(page.topic, []).append(page)
-    chosen = by_topic.get(topic, []) if topic else [page for some in by_topic.values() for page in some]
-    differing = [page for page in chosen if disagrees(site, page)]
+    differing = [page for one in topics if topic in ("", one.topic) for page in one.differing]
+    shown = {(page.topic, page.doc) for page in differing[:SHOWN]}
+    shown |= {(page.topic, page.doc) for page in pages.values()}
+    numbers = [number for name in {topic for topic, _ in shown} for number in state.numbers[name]]
+    of = {(state.pages[number].topic, state.pages[number].doc): number for number in numbers}
     return {
-        "progress": rows,
+        "progress": [*topics, total(topics)],
         "per_page": state.per_page,
-        "agreement": {name: agreement(tuple(some)) for name, some in by_topic.items()},
-        "overall": agreement(tuple(page for some in by_topic.values() for page in some)),
-        "titles": {row.topic: site.title_of(row.topic) for row in rows},
+        "agreement": AGREEMENT,
+        "cells": agreement_cells,
+        "title_of": site.title_of,
         "assessors": assessors,
         "questions": questions,
         "pages": pages,
-        "addresses": {number: site.page_address(number) for number in pages},
+        "addresses": {page: _address(site, of[page], page[1]) for page in shown},
         "topic": topic,
         "disagreements": differing[:SHOWN],
         "disagreeing": len(differing),
         "fields": site.fields,
         "link": "",
         "link_of": "",
-        "number": lambda value: format_number(value, 3),
     }
-
-
-def disagrees(site: Site, page: AnnotatedPage) -> bool:
-    """Whether assessors named different entities on a page, or put one into different groups."""
-    specs = [field.attribute for field in site.fields.get(page.topic, ()) if field.attribute is not None]
-    for lines in page.entities.values():
-        if len(lines) < len(page.annotators):
-            return True
-        for spec in specs:
-            values = {
-                groups_of_value(one.values[spec.name], spec, Place("annotations.csv", one.line))
-                for one in lines
-            }
-            if len(values) > 1:
-                return True
-    return False

@@ -1,10 +1,11 @@
 """The pages of the pool: where they are, and how strangers' text is served without doing anything."""
 
+import codecs
 import re
+from contextlib import suppress
 from dataclasses import dataclass
 from html import escape as html_escape
-from html.parser import HTMLParser
-from itertools import pairwise
+from html.entities import codepoint2name
 from pathlib import Path
 
 from fairevals.errors import InputError, Place, UsageError, escape
@@ -12,9 +13,11 @@ from fairevals.io.folders import safe_name
 from fairevals.io.streams import Source
 from fairevals.io.tables import table
 
-MAX_PAGE = 50 << 20
-"""Bytes of a page that is shown."""
 KINDS = {".html": "html", ".htm": "html", ".txt": "text", ".pdf": "pdf"}
+MAX_PAGE = {"html": 10 << 20, "text": 10 << 20, "pdf": 100 << 20}
+"""Bytes of a page that is shown."""
+MAX_MARKS = 1000
+"""Places of a text that are marked."""
 SANDBOX = "sandbox; default-src 'none'; style-src 'unsafe-inline'; img-src data:"
 """No scripts, forms, frames, fonts or requests of any kind, and an origin that is nobody's."""
 CONNECTING = re.compile(r"<(?=(?:link|i?frame|object|embed|portal|fencedframe)[\s/>])", re.IGNORECASE)
@@ -40,7 +43,7 @@ class PageFiles:
     """Finds pages by document: files `<doc>.html`, `.txt` or `.pdf` in a folder, or a csv with columns doc and url."""
 
     def __init__(self, where: str | Path) -> None:
-        self.folder = Path(where)
+        self.folder = Path(where).resolve()
         self.links: dict[str, str] = {}
         if self.folder.is_file():
             self.links = _read_links(self.folder)
@@ -52,12 +55,14 @@ class PageFiles:
         """The page of a document. Nothing outside the folder is ever found, whatever the document is called."""
         if self.links:
             return PageFile("link", url=self.links[doc]) if doc in self.links else MISSING_PAGE
-        root = self.folder.resolve()
+        root = self.folder
         for name in dict.fromkeys((doc, safe_name(doc))):
             for suffix, kind in KINDS.items():
                 try:
                     path = (root / f"{name}{suffix}").resolve()
-                    fits = path.is_relative_to(root) and path.is_file() and path.stat().st_size <= MAX_PAGE
+                    fits = (
+                        path.is_relative_to(root) and path.is_file() and path.stat().st_size <= MAX_PAGE[kind]
+                    )
                 except (OSError, ValueError):  # a name that no file can have
                     continue
                 if fits:
@@ -83,100 +88,93 @@ def _read_links(path: Path) -> dict[str, str]:
     return links
 
 
-def serve_page(page: PageFile, find: str = "") -> tuple[bytes, dict[str, str]]:
-    """The content of a page and its headers; with `find`, each place of the text is marked as `find-1`, `find-2`, …
+def is_pdf(page: PageFile) -> bool:
+    """Whether a page is a PDF by its content too; else it is shown as text."""
+    if page.kind != "pdf":
+        return False
+    with page.path.open("rb") as file:
+        return file.read(5) == b"%PDF-"
+
+
+def page_text(page: PageFile, find: str = "") -> tuple[bytes, dict[str, str]]:
+    """A page of HTML or text in UTF-8, and its headers; with `find`, places of it are marked as `find-1`, `find-2`, …
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     path = Path(folder) / "a.html"
-    ...     _ = path.write_text("<p>An ant & an <b>ANT</b></p>", encoding="utf-8")
-    ...     content, headers = serve_page(PageFile("html", path), "ant")
-    >>> content.decode(), headers["X-Matches"]
-    ('<p>An <mark id=find-1>ant</mark> & an <b><mark id=find-2>ANT</mark></b></p>', '2')
+    ...     _ = path.write_text("<p title=ant>R&amp;D of an <b>ANT</b></p>", encoding="utf-8")
+    ...     marked = [page_text(PageFile("html", path), text) for text in ("ant", "r&d")]
+    >>> marked[0][0].decode(), marked[0][1]["X-Matches"]
+    ('<p title=ant>R&amp;D of an <b><mark id=find-1>ANT</mark></b></p>', '1')
+    >>> marked[1][0].decode()
+    '<p title=ant><mark id=find-1>R&amp;D</mark> of an <b>ANT</b></p>'
     """
-    data = page.path.read_bytes()
-    if page.kind == "pdf" and data.startswith(b"%PDF-"):
-        # A browser's own viewer does not work in a sandbox; it runs nothing of the page's origin.
-        return data, {"Content-Type": "application/pdf"}
+    # In one encoding, so that the browser reads what was looked through here.
+    text = decoded(page.path.read_bytes())
     kind = "html" if page.kind == "html" or find else "plain"
     headers = {"Content-Security-Policy": SANDBOX, "Content-Type": f"text/{kind}; charset=utf-8"}
-    # In one encoding, so that the browser reads what was looked through here.
-    text = decoded(data)
     if page.kind == "html":
         text = CONNECTING.sub("<no-", text)
         text = ANCHOR.sub(r"<\1 target=_blank", text)
+    elif find:
+        text = f"<pre style='white-space: pre-wrap'>{html_escape(text, quote=False)}</pre>"
     if find:
-        marker = _Marker(find)
-        if page.kind == "html":
-            marker.feed(text)
-            marker.close()
-        else:
-            marker.add_text(text)
-        text = "".join(marker.parts)
-        headers["X-Matches"] = str(marker.count)
+        text, count = _marked(text, find)
+        headers["X-Matches"] = str(count)
     return text.encode("utf-8", "replace"), headers | {"Referrer-Policy": "no-referrer"}
 
 
 def decoded(data: bytes) -> str:
     """The text of a page in the encoding that it declares; else in UTF-8, or in that of Western Europe."""
-    declared = re.search(rb"""charset\s*=\s*["']?\s*([\w-]{1,40})""", data[:2048], re.IGNORECASE)
     if data.startswith((b"\xff\xfe", b"\xfe\xff")):
         return data.decode("utf-16", "replace")
-    try:
-        return data.decode(
-            declared[1].decode() if declared else "utf-8-sig", "replace" if declared else "strict"
-        )
-    except (LookupError, UnicodeError):
-        return data.decode("cp1252", "replace")
+    declared = re.search(rb"""charset\s*=\s*["']?\s*([\w-]{1,40})""", data[:2048], re.IGNORECASE)
+    with suppress(LookupError, UnicodeError):
+        name = codecs.lookup(declared[1].decode()).name if declared else "utf-8-sig"
+        if name not in ("idna", "punycode"):  # no encodings of pages, and slow
+            return data.decode(name, "replace" if declared else "strict")
+    return data.decode("cp1252", "replace")
 
 
-class _Marker(HTMLParser):
-    """Repeats a page as it is, but for marks around a text."""
+# An unclosed tag, comment or quotation goes on to the end, so that no pattern looks at a text twice.
+_MARKUP = re.compile(
+    r"""<!--.*?(?:-->|\Z)|<([a-z][^\s/>]*+)(?:=\s*"[^"]*"|=\s*'[^']*'|[^>])*+(?:>|\Z)|<[/!?][^>]*>?""",
+    re.IGNORECASE | re.DOTALL,
+)
+_NO_TEXT = {"script", "style", "title", "textarea", "template"}
+"""Elements whose content is not shown as text."""
 
-    def __init__(self, find: str) -> None:
-        super().__init__(convert_charrefs=False)
-        self.pattern = re.compile(r"\s+".join(map(re.escape, find.split())) or r"(?!)", re.IGNORECASE)
-        self.parts: list[str] = []
-        self.count = 0
-        self.raw = ""
-        """The element whose content is no text for people."""
 
-    def add_text(self, text: str) -> None:
-        """Add text that is no HTML."""
-        ends = [0, *(place for match in self.pattern.finditer(text) for place in match.span()), len(text)]
-        pieces = [html_escape(text[start:end]) for start, end in pairwise(ends)]
-        for at in range(1, len(pieces), 2):
-            self.count += 1
-            pieces[at] = f"<mark id=find-{self.count}>{pieces[at]}</mark>"
-        self.parts += ["<pre style='white-space: pre-wrap'>", *pieces, "</pre>"]
+def _marked(text: str, find: str) -> tuple[str, int]:
+    """HTML with marks around the first places of a text outside of tags, and how many."""
+    space = r"(?:\s|&nbsp;|&#160;)++"
+    words = [r"".join(map(_spellings, word)) for word in find.split()]
+    pattern = re.compile(space.join(words) or "(?!)", re.IGNORECASE)
+    parts: list[str] = []
+    count = at = 0
 
-    def handle_data(self, data: str) -> None:
-        self.parts.append(data if self.raw else self.pattern.sub(self._mark, data))
+    def mark(match: re.Match[str]) -> str:
+        nonlocal count
+        count += 1
+        return f"<mark id=find-{count}>{match[0]}</mark>"
 
-    def _mark(self, match: re.Match[str]) -> str:
-        self.count += 1
-        return f"<mark id=find-{self.count}>{match[0]}</mark>"
+    while at < len(text):
+        markup = _MARKUP.search(text, at)
+        start, end = markup.span() if markup else (len(text), len(text))
+        if markup and (name := (markup[1] or "").lower()) in _NO_TEXT:
+            closing = re.compile(f"</{name}|\\Z", re.IGNORECASE).search(text, end)
+            end = closing.start() if closing else end
+        between = text[at:start]
+        if count < MAX_MARKS:
+            between = pattern.sub(mark, between, count=MAX_MARKS - count)
+        parts += (between, text[start:end])
+        at = end
+    return "".join(parts), count
 
-    def handle_starttag(self, tag: str, attrs: object) -> None:
-        self.parts.append(self.get_starttag_text() or "")
-        if tag in ("script", "style", "title", "textarea", "template", "noscript"):
-            self.raw = self.raw or tag
 
-    def handle_startendtag(self, tag: str, attrs: object) -> None:
-        self.parts.append(self.get_starttag_text() or "")
-
-    def handle_endtag(self, tag: str) -> None:
-        self.parts.append(f"</{tag}>")
-        self.raw = "" if tag == self.raw else self.raw
-
-    def handle_entityref(self, name: str) -> None:
-        self.parts.append(f"&{name};")
-
-    def handle_charref(self, name: str) -> None:
-        self.parts.append(f"&#{name};")
-
-    def handle_comment(self, data: str) -> None:
-        """Comments are left out."""
-
-    def handle_decl(self, decl: str) -> None:
-        self.parts.append(f"<!{decl}>")
+def _spellings(char: str) -> str:
+    """A pattern of the ways to write a character in HTML."""
+    if char.isascii() and char.isalnum():
+        return char
+    name = codepoint2name.get(ord(char))
+    return f"(?:{re.escape(char)}|&#{ord(char)};|&#x{ord(char):x};{f'|&{name};' if name else ''})"

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 
 from fairevals.annotate.state import Entity
 from fairevals.annotate.store import Store
+from fairevals.derive.pages import entity_key
 from fairevals.errors import UsageError, escape
 
 HOLD = 3600.0
@@ -45,11 +46,10 @@ class Project:
             return number
 
     def touch(self, who: str, page: int) -> None:
-        """Note that the assessor has just looked at the page."""
-        with self.store.lock:
-            place = self.store.state.places.get(page, {}).get(who)
-            if place is not None:
-                place.since = self.clock()
+        """Note that the assessor has just looked at the page. Never waits."""
+        place = self.store.state.places.get(page, {}).get(who)
+        if place is not None:
+            place.since = self.clock()
 
     def save(self, who: str, page: int, entities: Sequence[Entity], version: int) -> str:
         """Save the entities that the assessor found on a page; none at all is a valid judgement.
@@ -96,8 +96,12 @@ class Project:
 
     def add_assessor(self, name: str, topics: Sequence[str] = ("*",)) -> None:
         """Add an assessor, or change the topics of one."""
-        with self.store.writing():
-            self.store.add_assessor(check_name(name), topics)
+        check_name(name)
+        with self.store.writing() as state:
+            for other in state.assessors:
+                if other != name and entity_key(other) == entity_key(name):
+                    raise UsageError(f"there is an assessor {escape(other)!r} already; expected another name")
+            self.store.add_assessor(name, topics)
 
     def new_link(self, who: str) -> str:
         """A new token for an assessor (empty: the organiser); the one before and its sessions end."""
@@ -157,9 +161,8 @@ class Project:
                 self.store.append("sign-out", who, hash=token_hash(cookie))
 
     def session(self, cookie: str) -> str | None:
-        """Whose session a cookie is; None if it is nobody's."""
-        with self.store.lock:
-            return self.store.state.sessions.get(token_hash(cookie))
+        """Whose session a cookie is; None if it is nobody's. Never waits, so it may be asked in the event loop."""
+        return self.store.state.sessions.get(token_hash(cookie))
 
 
 def check_name(name: str) -> str:

@@ -3,20 +3,24 @@
 import os
 import secrets
 import socket
+import sys
 import warnings
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from fairevals.annotate.form import columns, form_fields
-from fairevals.annotate.inputs import read_assessors, read_pool
 from fairevals.annotate.pages import MISSING_PAGE, PageFiles
-from fairevals.annotate.project import HOLD, Project
+from fairevals.annotate.project import HOLD, Project, check_name
 from fairevals.annotate.state import State
 from fairevals.annotate.store import Store, only_server
-from fairevals.errors import InputWarning, UsageError, escape, pluralize
+from fairevals.derive.pages import entity_key
+from fairevals.errors import InputError, InputWarning, Place, UsageError, escape, names, pluralize
+from fairevals.io.lines import Column, LineFormat
+from fairevals.io.streams import Source
+from fairevals.io.tables import has_header, table
 from fairevals.io.task import Task, read_task
 from fairevals.io.topics import Topics, read_topics
 
@@ -42,6 +46,63 @@ class AnnotationInputs:
     """How many assessors judge each page; by default the task's `assessors_per_page`."""
     seed: int = 0
     """Of the order of pages."""
+
+
+def read_pool(path: str | os.PathLike[str]) -> list[tuple[str, str]]:
+    """Topics and documents, as `fairevals pool` writes them: lines of topic and document, whatever follows.
+
+    The table that `fairevals pool --pages` writes, with a header, is read too. An empty pool is an error, and so is a
+    document that a topic has twice.
+    """
+    source = Source.of(path)
+    header = 1 if has_header(source, "topic", "doc") else 0
+    form = LineFormat("a pool", (Column("topic"), Column("doc")), skip=header, rest=lambda rest: None)
+    pool = dict(_numbered(form, source))
+    if not pool:
+        raise InputError(
+            Place(source.name), "no page", "lines of topic and document, as fairevals pool writes them"
+        )
+    return list(pool)
+
+
+def _numbered(form: LineFormat, source: Source) -> Iterator[tuple[tuple[str, str], int]]:
+    seen: dict[tuple[str, str], int] = {}
+    for number, cells, problem in form.examine(source):
+        if problem:
+            source.refuse(problem.error(), form.what)
+        page = (cells[0].decode(), cells[1].decode())
+        if page in seen:
+            found = f"document {escape(page[1])!r} a second time in topic {escape(page[0])!r}"
+            raise InputError(Place(source.name, number), found, f"it once (first in line {seen[page]})")
+        seen[page] = number
+        yield page, number
+
+
+def read_assessors(path: str | os.PathLike[str]) -> dict[str, tuple[str, ...]]:
+    """Names of assessors and globs of their topics: a csv or tsv table with columns `assessor` and `topics`.
+
+    Globs are separated by spaces; an empty cell or no such column means all topics.
+    """
+    source = Source.of(path)
+    _, header, rows = table(source, ("assessor",), known=("assessor", "topics"))
+    assessors: dict[str, tuple[str, ...]] = {}
+    seen: set[str] = set()
+    for line, row in rows:
+        cells = dict(zip(header, row, strict=True))
+        name = cells["assessor"]
+        try:
+            check_name(name)
+        except UsageError as error:
+            raise InputError(Place(source.name, line), str(error)) from None
+        if entity_key(name) in seen:
+            raise InputError(
+                Place(source.name, line), f"the assessor {escape(name)!r} a second time", "each once"
+            )
+        seen.add(entity_key(name))
+        assessors[name] = tuple(cells.get("topics", "").split()) or ("*",)
+    if not assessors:
+        raise InputError(Place(source.name), "no assessor", "one name per line below the header")
+    return assessors
 
 
 def open_site(
@@ -106,6 +167,9 @@ def _warn(state: State, listed: Collection[str], files: PageFiles) -> None:
             need = f"expected at least {state.per_page}, the number that each page needs"
             remarks.append(f"topic {escape(topic)!r} has {pluralize(able, 'assessor')}; {need}")
             break
+    idle = [name for name, one in state.assessors.items() if not any(map(one.may_see, state.topics))]
+    if idle:
+        remarks.append(f"no topic of the pool is assigned to {names(idle)}")
     for remark in remarks:
         warnings.warn(InputWarning(remark), stacklevel=3)
 
@@ -149,6 +213,7 @@ def serve(
             ws="none",
             server_header=False,
         )
+        sys.setswitchinterval(0.0005)  # nobody waits long while the overview of a large project is computed
         with suppress(KeyboardInterrupt):  # the usual way to stop it
             uvicorn.Server(config).run(sockets=[opened])
 
@@ -156,7 +221,10 @@ def serve(
 def _listening(host: str, port: int) -> socket.socket:
     try:
         family = socket.AF_INET6 if ":" in host else socket.AF_INET
-        return socket.create_server((host, port), family=family)
+        opened = socket.create_server((host, port), family=family)
+        # asyncio does so only where it has opened the socket itself. Otherwise each answer may wait for 40 ms.
+        opened.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        return opened
     except (OSError, OverflowError) as error:
         reason = escape(str(getattr(error, "strerror", None) or error), 100)
         raise UsageError(

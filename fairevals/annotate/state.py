@@ -35,7 +35,7 @@ class Page:
 
 
 @dataclass
-class Place:
+class Assignment:
     """One of the places on a page, held by an assessor."""
 
     since: float
@@ -72,8 +72,15 @@ class Assessor:
     open: set[int] = field(default_factory=set)
     """Pages with a place that is not saved."""
     saved: set[int] = field(default_factory=set)
+    held: set[int] = field(default_factory=set)
+    """Pages on which there ever was a place."""
     late: int = 0
     """Saves that came after the page had been given to someone else."""
+
+    @property
+    def works(self) -> bool:
+        """Whether others may expect to share pages with the assessor."""
+        return bool(self.open or (self.saved and (self.link or not self.invited)))
 
     def may_see(self, topic: str) -> bool:
         """Whether a topic is assigned to the assessor."""
@@ -84,12 +91,16 @@ class State:
     """What all events so far add up to. `apply` is the only way to change it."""
 
     def __init__(self) -> None:
-        self.last = 0
+        self.last = self.last_page = 0
         self.settings: dict[str, Any] = {"per_page": 2, "seed": 0, "columns": []}
         self.pages: dict[int, Page] = {}
+        self.numbers: dict[str, list[int]] = {}
+        """The pages of each topic, in the order of the pool."""
+        self.changed: Counter[str] = Counter()
+        """The event that last changed what counts in a topic."""
         self.topics: dict[str, dict[Holders, set[int]]] = {}
         """By topic, the pages that have a free place, by who holds the others."""
-        self.places: dict[int, dict[str, Place]] = {}
+        self.places: dict[int, dict[str, Assignment]] = {}
         self.shared: Counter[frozenset[str]] = Counter()
         """On how many pages both of two assessors hold a place."""
         self.assessors: dict[str, Assessor] = {}
@@ -116,7 +127,7 @@ class State:
         if current:
             return min(current, key=lambda page: self.places[page][who].since)
         order = random_order(self.settings["seed"], who)
-        working = [name for name, one in self.assessors.items() if name != who and (one.open or one.saved)]
+        working = [name for name, one in self.assessors.items() if name != who and one.works]
         topics = [topic for topic in self.topics if self.topics[topic] and me.may_see(topic)]
         for skipped in (False, True):
             for topic in topics:
@@ -163,6 +174,8 @@ class State:
         """Pages of the pool: number, topic, document."""
         for number, topic, doc in rows:
             self.pages[number] = Page(topic, doc)
+            self.last_page = number
+            self.numbers.setdefault(topic, []).append(number)
             self.topics.setdefault(topic, {}).setdefault(frozenset(), set()).add(number)
 
     def apply(self, event: Event) -> None:
@@ -187,7 +200,7 @@ class State:
             case "sign-out":
                 self.sessions.pop(data["hash"], None)
             case "take":
-                self._move(page, who, Place(event.time))
+                self._move(page, who, Assignment(event.time))
             case "skip":
                 self._move(page, who, None)
                 self.assessors[who].skipped.add(page)
@@ -208,6 +221,8 @@ class State:
             case "answer":
                 self.questions[data["question"]].answer = data["text"]
                 self._set_waiting(page, who, event.time)
+        if event.kind in ("save", "release"):
+            self.changed[self.pages[page].topic] = event.id
         self.last = event.id
 
     def _end_sessions(self, who: str) -> None:
@@ -219,7 +234,7 @@ class State:
             place.waiting = any(not one.answer for one in self.questions_of(who, page))
             place.since = now
 
-    def _move(self, page: int, who: str, place: Place | None) -> None:
+    def _move(self, page: int, who: str, place: Assignment | None) -> None:
         """Give the assessor a place on a page, or take it away."""
         places = self.places.setdefault(page, {})
         groups, before = self.topics[self.pages[page].topic], frozenset(places)
@@ -227,6 +242,7 @@ class State:
         if place is not None:
             places[who] = place
             one.open.add(page)
+            one.held.add(page)
         else:
             del places[who]
             one.open.discard(page)

@@ -48,7 +48,7 @@ SCHEMA = "".join(
 @contextmanager
 def only_server(folder: Path) -> Iterator[None]:
     """Hold the lock of a project's folder; a `UsageError` if another server has it."""
-    folder.mkdir(parents=True, exist_ok=True)
+    folder.mkdir(parents=True, exist_ok=True, mode=0o700)  # it says who judged what
     (folder / LOCK).touch()
     holder = locked(folder / LOCK, wait=False)
     try:
@@ -81,22 +81,26 @@ class Store:
         try:
             # Autocommit: transactions begin and end where `writing` says so.
             self._db = sqlite3.connect(self.path, isolation_level=None, check_same_thread=False, timeout=30)
-            self._prepare()
-            self._reload()
-        except sqlite3.Error as error:
+            try:
+                self._prepare(create)
+                self._reload()
+            except BaseException:
+                self._db.close()
+                raise
+        except (sqlite3.Error, ValueError, KeyError, TypeError) as error:  # no database, or a damaged event
             problem = f"cannot be used ({escape(str(error), 200)})"
             raise InputError(Place(str(self.path)), problem, "a database of fairevals annotate") from None
 
-    def _prepare(self) -> None:
+    def _prepare(self, create: bool) -> None:
+        (tables,) = self._db.execute("SELECT count(*) FROM sqlite_master").fetchone()
+        (mark,) = self._db.execute("PRAGMA application_id").fetchone()
+        if mark != FORMAT and (tables or not create):
+            raise sqlite3.DatabaseError("a database of another program")
         self._db.execute("PRAGMA journal_mode = WAL")
         self._db.execute("PRAGMA synchronous = FULL")  # a commit returns when the disk has it
         self._db.execute("PRAGMA foreign_keys = ON")
-        (tables,) = self._db.execute("SELECT count(*) FROM sqlite_master").fetchone()
         if not tables:
             self._db.executescript(f"BEGIN IMMEDIATE; {SCHEMA} COMMIT;")
-        (mark,) = self._db.execute("PRAGMA application_id").fetchone()
-        if mark != FORMAT:
-            raise sqlite3.DatabaseError("a database of another program")
 
     def __enter__(self) -> Self:
         return self
@@ -111,35 +115,47 @@ class Store:
 
     def _reload(self) -> None:
         """Build the state again. Nobody could work while the server was down, so all open pages count from now."""
-        self.state = State()
-        self.catch_up()
-        for who, one in self.state.assessors.items():
+        state = State()
+        self._catch_up(state)
+        for who, one in state.assessors.items():
             for page in one.open:
-                self.state.places[page][who].since = time.time()
+                state.places[page][who].since = time.time()
+        self.state = state  # at once, for those who read it without the lock
+        self._is_stale = False
 
-    def catch_up(self) -> None:
+    def _catch_up(self, state: State) -> None:
         """Apply what other connections have written."""
-        state = self.state
-        known = max(state.pages, default=0)
         state.add_pages(
-            self._db.execute("SELECT id, topic, doc FROM pages WHERE id > ? ORDER BY id", (known,))
+            self._db.execute("SELECT id, topic, doc FROM pages WHERE id > ? ORDER BY id", (state.last_page,))
         )
         for row in self._db.execute("SELECT * FROM events WHERE id > ? ORDER BY id", (state.last,)):
             state.apply(_event(row))
 
     @contextmanager
     def writing(self) -> Iterator[State]:
-        """A transaction on the state as it is now. When it ends, what was appended is on the disk, or not at all."""
+        """A transaction on the state as it is now. When it ends, what was appended is on the disk, or not at all.
+
+        Inside another one it is part of it.
+        """
         with self.lock:
-            self._db.execute("BEGIN IMMEDIATE")
+            inside = self._db.in_transaction
+            if inside:
+                yield self.state
+                return
+            before = self._db.total_changes
             try:
-                self.catch_up()
+                if self._is_stale:
+                    self._reload()
+                self._db.execute("BEGIN IMMEDIATE")
+                self._catch_up(self.state)
                 yield self.state
                 self._db.execute("COMMIT")
             except BaseException as error:
                 if self._db.in_transaction:
                     self._db.execute("ROLLBACK")
-                self._reload()
+                if self._db.total_changes != before:
+                    self._is_stale = True  # until it could be read again
+                    self._reload()
                 if isinstance(error, sqlite3.Error):  # such as a full disk
                     raise InputError(
                         Place(str(self.path)), f"cannot be written ({escape(str(error))})"
@@ -160,7 +176,7 @@ class Store:
         """Add those topics and documents of a pool that are new, inside `writing`, and return how many."""
         before = len(self.state.pages)
         self._db.executemany("INSERT OR IGNORE INTO pages (topic, doc) VALUES (?, ?)", pool)
-        self.catch_up()
+        self._catch_up(self.state)
         return len(self.state.pages) - before
 
     def add_assessor(self, name: str, topics: Iterable[str]) -> None:

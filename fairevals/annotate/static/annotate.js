@@ -6,8 +6,9 @@ const frame = document.getElementById("frame");
 const find = document.getElementById("find");
 const ask = document.getElementById("ask");
 const message = document.getElementById("message");
-const used = JSON.parse(document.getElementById("used").textContent);
-const draftKey = `fairevals ${form.dataset.who} ${form.dataset.page}`;
+const { used, messages } = JSON.parse(document.getElementById("known").textContent);
+const draftKey = `fairevals ${form.dataset.draft}`;
+const NUMBER = /^[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?$/i;
 const TOUCH = 5 * 60 * 1000;
 let busy = false, touched = Date.now(), armed = false;
 
@@ -32,12 +33,18 @@ function fill(pairs) {
 }
 
 const store = (act) => { try { return act(localStorage); } catch { return null; } };  // a browser may forbid it
-const keepDraft = () => store((s) => s.setItem(draftKey, JSON.stringify(entries())));
 const dropDraft = () => store((s) => s.removeItem(draftKey));
+const saved = JSON.stringify(entries());
+
+function keepDraft() {
+  const text = JSON.stringify(entries());
+  if (text === saved) dropDraft();
+  else store((s) => s.setItem(draftKey, text));
+}
 
 function restoreDraft() {
   const text = store((s) => s.getItem(draftKey));
-  if (!text || text === JSON.stringify(entries())) return;
+  if (!text || text === saved) return;
   fill(JSON.parse(text));
   show("These entries were not saved yet. They were kept in this browser.", "note");
 }
@@ -48,7 +55,7 @@ function showBin(input) {
   if (/^n\/?a?$/i.test(input.value.trim())) input.value = "NA";
   const text = input.value.trim(), value = Number(text), output = input.parentElement.querySelector(".bin");
   if (text === "" || text === "NA") output.textContent = text && "not known";
-  else if (Number.isNaN(value)) output.textContent = "not a number";
+  else if (!NUMBER.test(text)) output.textContent = "not a number";
   else {
     const groups = JSON.parse(input.dataset.groups), bins = JSON.parse(input.dataset.bins);
     output.textContent = groups[bins.filter((bin) => value >= bin).length];
@@ -69,6 +76,32 @@ function fillEarlier(input) {
   form.querySelectorAll(".number").forEach(showBin);
 }
 
+// What is wrong, by the name of the input. The server checks the same again.
+function problems() {
+  const errors = {}, seen = new Set();
+  for (const entity of form.querySelectorAll(".entity")) {
+    const inputs = Array.from(entity.querySelectorAll("input"));
+    if (!inputs.some((e) => (["checkbox", "radio"].includes(e.type) ? e.checked : e.value.trim()))) continue;
+    const name = entity.querySelector(".name"), key = name.value.trim().replace(/\s+/g, " ").toLowerCase();
+    if (!key) errors[name.name] = messages.name;
+    else if (seen.has(key)) errors[name.name] = messages.same;
+    seen.add(key);
+    for (const input of entity.querySelectorAll(".number")) {
+      const text = input.value.trim();
+      if (!text) errors[input.name] = messages.missing;
+      else if (text !== "NA" && !NUMBER.test(text)) errors[input.name] = messages.number;
+    }
+    for (const group of entity.querySelectorAll(".choices")) {
+      if (!group.querySelector(":checked")) errors[group.dataset.name] = messages.missing;
+    }
+    for (const input of entity.querySelectorAll("[type=url]")) {
+      const text = input.value.trim();
+      if (text && text !== "NA" && !/^https?:\/\//.test(text)) errors[input.name] = messages.url;
+    }
+  }
+  return errors;
+}
+
 // Saving ------------------------------------------------------------------------------------------------------------
 
 async function send(what) {
@@ -80,7 +113,9 @@ async function send(what) {
     const answer = await fetch(form.action, { method: "POST", body });
     const data = await answer.json();
     if (answer.ok) {
-      dropDraft();
+      if (what === "ask") document.getElementById("question").value = "";
+      if (what === "save" || what === "none") dropDraft();
+      else keepDraft();
       location.assign(data.next);
       return;
     }
@@ -112,7 +147,10 @@ function perform(what) {
     show("There are entities in the form. Press 0 again to save “no relevant entity” instead.", "note");
     return;
   }
-  send(what);
+  const errors = what === "save" ? problems() : {};
+  showErrors(errors);
+  if (Object.keys(errors).length) show(messages.errors, "wrong");
+  else send(what);
 }
 
 // Keys --------------------------------------------------------------------------------------------------------------
@@ -152,12 +190,13 @@ document.addEventListener("keydown", (event) => {
   if (event.key === "Enter") {
     if (at.matches("button, a") || at === find || event.shiftKey) return;
     event.preventDefault();
+    if (event.repeat) return;  // a key that is held down must not judge the next pages too
     if (at.id === "question") send("ask");
     else if (form.contains(at) && at.name) enter(at);
     else perform("save");
     return;
   }
-  if (typing) return;
+  if (typing || event.repeat) return;
   const digit = /^[0-9]$/.test(event.key) ? Number(event.key) : -1;
   const act = { s: "skip", q: "question", m: "missing" }[event.key.toLowerCase()];
   if (group && digit >= 0) pick(group, digit);
@@ -165,6 +204,7 @@ document.addEventListener("keydown", (event) => {
   else if (digit > 0 && names()[digit - 1]) names()[digit - 1].focus();
   else if (act) perform(act);
   else if (event.key === "/" && find) find.focus();
+  else if (event.key.toLowerCase() === "b") document.getElementById("back")?.click();
   else return;
   event.preventDefault();
 });
@@ -173,16 +213,18 @@ form.addEventListener("submit", (event) => event.preventDefault());
 form.addEventListener("click", (event) => {
   const button = event.target.closest("[data-do]");
   if (button) perform(button.dataset.do);
+  const unknown = event.target.closest("[data-na]");
+  if (unknown) {
+    const input = form.elements[unknown.dataset.na];
+    input.value = "NA";
+    input.focus();
+    input.dispatchEvent(new Event("input", { bubbles: true }));
+  }
 });
 form.addEventListener("input", (event) => {
   armed = false;
   if (event.target.classList.contains("number")) showBin(event.target);
   keepDraft();
-  if (Date.now() - touched > TOUCH) {
-    touched = Date.now();
-    fetch(form.action, { method: "POST", body: new URLSearchParams([["token", form.elements.token.value], ["do", "touch"]]) })
-      .catch(() => {});
-  }
 });
 form.addEventListener("change", (event) => {
   const group = event.target.closest(".choices");
@@ -193,6 +235,16 @@ form.addEventListener("change", (event) => {
   if (event.target.classList.contains("name")) fillEarlier(event.target);
   keepDraft();
 });
+
+// Whoever works on a page keeps it.
+function touch() {
+  if (Date.now() - touched < TOUCH) return;
+  touched = Date.now();
+  const body = new URLSearchParams([["token", form.elements.token.value], ["do", "touch"]]);
+  fetch(form.action, { method: "POST", body }).catch(() => {});
+}
+for (const kind of ["keydown", "pointerdown", "pointermove", "focusin"]) document.addEventListener(kind, touch);
+window.addEventListener("pageshow", (event) => { if (event.persisted) location.reload(); });
 
 // The page ----------------------------------------------------------------------------------------------------------
 
