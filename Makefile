@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 JOBS ?= 1
 OPTIONS ?=
 
-.PHONY: help demo test lint types unit format fuzz docs sample benchmark clean
+.PHONY: help demo test lint types unit format fuzz docs picture sample benchmark clean
 .PHONY: experiment-simulated experiment-german experiment-rewards
 .DEFAULT_GOAL := help
 
@@ -14,6 +14,7 @@ help:
 	@echo "make test       lint, types and all tests"
 	@echo "make format     format the code and fix what lint can fix"
 	@echo "make docs       update the outputs in README, docs and notebooks"
+	@echo "make picture    draw docs/report.png, the picture of the report in the README, again"
 	@echo "make sample     write the sample task and its archive in the package again"
 	@echo "make benchmark  measure this project and its peers on the same work"
 	@echo "make fuzz       run the readers on random bytes and whole commands on changed calls, for five minutes"
@@ -62,14 +63,20 @@ benchmark: $(VENV)/installed-dev
 	$(BIN)/python benchmarks/scoring.py
 	$(BIN)/python benchmarks/plackett_luce.py
 	$(BIN)/python benchmarks/groups.py
+	$(BIN)/python benchmarks/reranking.py
 	$(BIN)/python benchmarks/report.py
 	$(BIN)/python benchmarks/limits.py
+	$(BIN)/python benchmarks/annotate.py
 
 # Run the commands in the README and the docs and the cells of the notebooks, and put in what they print.
 docs: $(VENV)/installed-dev
 	$(BIN)/python docs/make_measures.py --update
 	$(BIN)/python docs/console.py --update README.md docs/*.md
 	$(BIN)/python docs/notebooks.py --update examples/*.ipynb
+
+# The report of the sample in Chromium, as the README shows it.
+picture: $(VENV)/installed-dev
+	$(BIN)/python docs/picture.py
 
 # Deterministic: the same bytes every time.
 sample: $(VENV)/installed-dev

@@ -25,8 +25,8 @@ import numpy as np
 import fairevals as fe
 from fairevals import attention
 from fairevals.measures import INDEX, Measure, RankingMeasure, measure_class
-from fairevals.measures.base import MERITS
 from fairevals.measures.divergences import DIVERGENCES, ORDINAL
+from fairevals.measures.merits import MERITS
 
 PAGE = Path(__file__).with_name("measures.md")
 GIVEN = {"attr": "GENDER", "protected": "women", "step": 2}

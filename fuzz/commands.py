@@ -36,8 +36,9 @@ from pathlib import Path
 import matplotlib.font_manager  # noqa: F401 (writes a cache where it is imported first)
 from readers import given_options, mutated
 
+from fairevals.annotate.store import Store
 from fairevals.cli.main import COMMANDS, main, make_parser
-from fairevals.errors import InputWarning
+from fairevals.errors import FairevalsWarning
 
 CORPUS = Path(__file__).resolve().parent / "corpus"
 SLOW = 20
@@ -139,7 +140,7 @@ def _call(argv: tuple[str, ...]) -> tuple[int, str]:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("error")
-            warnings.simplefilter("default", InputWarning)
+            warnings.simplefilter("default", FairevalsWarning)
             warnings.filterwarnings("ignore", category=DeprecationWarning, module="ir_measures")
             signal.signal(signal.SIGALRM, signal.default_int_handler)
             signal.setitimer(signal.ITIMER_REAL, SLOW)
@@ -201,7 +202,7 @@ RUNS = b"file,name,team,status\nmy.run,mine,us,official\nother.run,theirs,them,b
 ANNOTATIONS = (
     b"topic\tdoc\tentity\tannotator\tSEX\tAGE\nq1\ta\te\tx\tshe\t12\nq1\tb\t\tx\t\t\nq1\ta\te\ty\the\t70\n"
 )
-LETOR = b"2 qid:q1 1:0.5 3:1e-2 # a\n0 qid:q1 2:1 # b\n1 qid:q2 1:1 # a\n0 qid:q2 1:0.1 3:1 # c\n0 qid:q2 2:0.5 # d\n"
+LETOR = b"2 qid:q1 1:0.5 3:1e-2 # a\n0 qid:q1 2:1 # b\n1 qid:q2 1:1 # a\n1 qid:q2 1:0.1 3:1 # c\n0 qid:q2 2:0.5 # d\n"
 GROUPS = b"doc,group\na,x\nb,y\nc,y\nd,x\n"
 TASK = b"""name = "fuzz"
 qrels = "my.qrels"
@@ -236,6 +237,23 @@ samples = 20
 seed = 0
 temperature = 1.0
 """
+
+
+def _annotated() -> bytes:
+    """The database of an annotation project with two entries and a question."""
+    with tempfile.TemporaryDirectory() as folder:
+        with Store(folder, create=True) as store, store.writing():
+            store.add_pages([("q1", "a"), ("q1", "b")])
+            store.append("configure", when=0.0, columns=["SEX"], per_page=2, seed=0, secret="s")
+            for who in ("ann", "bob"):
+                store.add_assessor(who, ["*"])
+                store.append("take", who, 1, 0.0)
+                store.append("save", who, 1, 0.0, entities=[{"entity": "e", "SEX": "she"}])
+            store.append("take", "ann", 2, 0.0)
+            store.append("ask", "ann", 2, 0.0, text="which?")
+        return store.path.read_bytes()
+
+
 FILES = {"my.qrels": QRELS, "my.run": RUN, "other.run": OTHER, "task.toml": TASK, "sex.gmemb": WIDE}
 FILES |= {"age.csv": LONG, "runs.csv": RUNS}
 SEEDS = [
@@ -258,8 +276,13 @@ SEEDS = [
         ("export tira --task task.toml my.run other.run -o out", FILES),
         ("exposure --task task.toml my.run --by group --policy pl", FILES),
         ("exposure --qrels my.qrels my.run --merit exp -k 2 --method mc --policy pl --samples 20", FILES),
+        ("rerank target my.run --task task.toml --attr AGE --strength 0.5 --strength 1 -k 2 -o out", FILES),
+        ("rerank fa-ir my.run --task task.toml --attr SEX --protected she -q -o out", FILES),
+        ("rerank lp my.run --task task.toml --attr SEX --samples 3 --strength 1 -o out", FILES),
         ("validate --task task.toml my.run other.run --format csv", FILES),
         ("pool my.run other.run --depth 2 -o out.txt", FILES),
+        ("annotate export work -o out.csv", {"work/annotate.sqlite": _annotated()}),
+        ("annotate status work", {"work/annotate.sqlite": _annotated()}),
         (
             "derive --task task.toml --annotations annotations.tsv --out out",
             {"task.toml": TASK, "runs.csv": RUNS, "annotations.tsv": ANNOTATIONS},
@@ -269,6 +292,10 @@ SEEDS = [
             {"data.letor": LETOR, "groups.csv": GROUPS},
         ),
         ("train ridge --train data.letor --eval-samples 5 -o out", {"data.letor": LETOR}),
+        (
+            "train pg-rank --train data.letor --model trees --trees 6 --eval-samples 5 -o out",
+            {"data.letor": LETOR},
+        ),
         ("report --task task.toml my.run other.run --baseline mine -o out", FILES),
     )
 ]
@@ -302,6 +329,8 @@ WORDS = {
         "[1,2]",
         "x(",
     ],
+    "--strength": ["0", "0.5", "1", "2", "1e308", "-1", "nan"],
+    "--protected": ["she", "zz", ""],
     "--lambda": ["0", "1e308", "-1", "nan"],
     "--topic": ["q1", "zz", ""],
     "--baseline": ["mine", "other.run", "zz", "-"],
@@ -326,7 +355,7 @@ OUTPUT_NAMES = [
     "-",
     "out.pdf",
 ]
-LEFT_OUT = {"--jobs", "--dask", "-h", "--help"}
+LEFT_OUT = {"--jobs", "--dask", "--pool", "-h", "--help"}
 SMALL = ["0", "1", "2", "3", "7", "-1", "007", "1e1", "x", "", "0.5", "1e-320", "1e308"]
 
 

@@ -22,6 +22,8 @@ import zipfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+import numpy as np
+
 try:
     import atheris
 except ImportError:
@@ -45,6 +47,7 @@ with atheris.instrument_imports(include=["fairevals", "tomllib"]) if atheris els
     from fairevals.io.targets import read_target_file
     from fairevals.io.task import Task, read_task
     from fairevals.io.topics import read_topics
+    from fairevals.training.trees import Trees
 
 SLOW = 10.0
 """An input that takes longer, in seconds, counts as a hang."""
@@ -93,6 +96,13 @@ def _annotations(data: bytes) -> None:
 
 def _letor(data: bytes) -> None:
     read_letor(data)
+
+
+def _trees(data: bytes) -> None:
+    FILE.write_bytes(data)
+    model = Trees(2)
+    model.read(FILE)
+    model.scores(np.zeros((3, 2)))
 
 
 def _topics(data: bytes) -> None:
@@ -146,6 +156,12 @@ TARGETS: tuple[tuple[Callable[[bytes], None], bytes], ...] = (
     (_target, b"topic,she,he\nq1,0.25,0.75\n*,1,0\n"),
     (_target, b"group,share\nshe,0.25\nhe,0.75\n"),
     (_memberships, b"doc,she,he\na,0.5,0.5\nb,1,0\n"),
+    (
+        _trees,
+        b"tree\nTree=0\nnum_leaves=3\nnum_cat=0\nsplit_feature=1 0\nthreshold=0.5 -1\ndecision_type=2 2\n"
+        b"left_child=-1 -2\nright_child=1 -3\nleaf_value=0.1 -0.2 0.3\nis_linear=0\n\n"
+        b"Tree=1\nnum_leaves=1\nnum_cat=0\nleaf_value=0.5\n\nend of trees\n",
+    ),
 )
 """A reader and a file that it accepts; the first byte of an input selects the reader."""
 

@@ -31,7 +31,7 @@ def one_topic(seed: int, n: int, groups: int = 3, kind: str = "mixed", real: boo
     attribute = AttributeView(
         GROUPS[:groups],
         False,
-        rows(rng, n, groups, kind)[None],
+        (rows(rng, n, groups, kind)[None],),
         rng.dirichlet(np.ones(groups))[None],
         np.ones(1, bool),
     )
@@ -69,7 +69,7 @@ def stack(blocks: list[Exposed], width: int) -> Exposed:
     views = [b.attribute("A") for b in blocks]
     attribute = replace(
         views[0],
-        membership=np.concatenate([padded(v.membership) for v in views]),
+        factors=(np.concatenate([padded(v.membership) for v in views]),),
         target=np.concatenate([v.target for v in views]),
         applies=np.concatenate([v.applies for v in views]),
     )

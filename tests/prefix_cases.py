@@ -18,5 +18,5 @@ def ranked(*lists, share=0.5, width=0, applies=True):
             if weight is not None:
                 membership[row, rank] = weight, 1 - weight
     target = np.broadcast_to(np.stack([share, 1 - np.asarray(share)], axis=-1), (len(lists), 2))
-    view = AttributeView(("p", "q"), False, membership, target, np.full(len(lists), applies))
+    view = AttributeView(("p", "q"), False, (membership,), target, np.full(len(lists), applies))
     return Ranked(np.zeros(present.shape), present, np.zeros((len(lists), 0)), 1.0, {"A": view})

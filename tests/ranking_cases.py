@@ -19,7 +19,7 @@ def ranked(*lists, target, width=0, applies=True):
             membership[row, rank] = 0 if shares is None else shares
     names = tuple("abcdef"[:groups])
     targets = np.broadcast_to(np.array(target, float), (len(lists), groups))
-    view = AttributeView(names, False, membership, targets, np.full(len(lists), applies))
+    view = AttributeView(names, False, (membership,), targets, np.full(len(lists), applies))
     return Ranked(np.zeros(present.shape), present, np.zeros((len(lists), 0)), 1.0, {"A": view})
 
 
@@ -58,7 +58,7 @@ def check_batching(measure):
         np.testing.assert_array_equal(measure.of_ranking(block), alone)
     view = block.attribute("A")
     folded = AttributeView(
-        view.groups, False, view.membership[None], view.target[None, :1], np.array([[True]])
+        view.groups, False, (view.membership[None],), view.target[None, :1], np.array([[True]])
     )
     samples = Ranked(block.grades[None], block.present[None], np.zeros((1, 1, 0)), 1.0, {"A": folded})
     np.testing.assert_array_equal(measure.of_ranking(samples), alone[None])

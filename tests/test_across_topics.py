@@ -378,19 +378,42 @@ def test_comparisons_are_paired_and_say_how_they_were_made():
     for test in ("ttest", "tukey", "wilcoxon", "bootstrap"):
         compared = result.compare("base", test=test)
         same, _, last = compared.of("Gini@4")
-        assert (same.difference, same.p, same.low, same.high) == (0, 1, 0, 0)
+        assert (same.difference, same.p) == (0, 1)
+        assert (same.low < 0 < same.high) if test == "tukey" else (same.low == same.high == 0)
         assert last.verdict == "worse" and last.low > 0
         assert last.difference == pytest.approx(last.mean - last.baseline_mean)
         frame = compared.frame().set_index("measure")
-        assert set(frame.test["Gini@4"]) == {"bootstrap"} and set(frame.test["nDCG@4"]) == {test}
-        assert set(frame.correction["Gini@4"]) == {"holm"}
-        assert "Gini@4: one value for all topics together: paired bootstrap over common topics" in str(
+        across = "tukey" if test == "tukey" else "bootstrap"
+        assert set(frame.test["Gini@4"]) == {across} and set(frame.test["nDCG@4"]) == {test}
+        assert set(frame.correction) == {"none" if test == "tukey" else "holm"}
+        method = "Tukey HSD by" if test == "tukey" else "paired"
+        assert f"Gini@4: one value for all topics together: {method} bootstrap over common topics" in str(
             compared
         )
     back = result.compare("fixed").of("Gini@4")[0]
     assert (back.difference, back.p) == (-last.difference, last.p)
     alone = evaluated({"base": run, "fixed": fixed}, qrels, ["Gini@4"]).compare("base").rows[0]
     assert (alone.low, alone.high) == (last.low, last.high)
+
+
+def test_all_pairs_and_letters_are_by_bootstrap_over_topics():
+    """One test for all pairs: with two runs it is the paired bootstrap, with more it is never less careful."""
+    run, qrels = example(0, 20)
+    fixed = {t: {d: -float(rank) for rank, d in enumerate(DOCS)} for t in run}
+    runs = {"base": run, "same": run, "other": example(1, 20)[0], "fixed": fixed}
+    result = evaluated(runs, qrels, ["Gini@4", "Coverage@4"])
+    pairs = result.compare(all_pairs=True)
+    letters = dict(zip(runs, pairs.groups[0].letters, strict=True))
+    assert letters["base"] == letters["same"] and not set(letters["base"]) & set(letters["fixed"])
+    assert len(pairs.of("Gini@4")) == 6 and {row.topics for row in pairs.rows} == {tuple(run)}
+    for row in pairs.of("Gini@4"):
+        two = evaluated({name: runs[name] for name in (row.baseline, row.run)}, qrels, ["Gini@4"])
+        alone, hsd = two.compare(row.baseline).rows[0], two.compare(all_pairs=True).rows[0]
+        assert hsd.p == alone.p <= row.p
+        assert (row.difference, row.spread) == (alone.difference, alone.spread)
+        assert (row.low > 0 or row.high < 0) == row.significant
+    assert "by bootstrap: Gini@4, Coverage@4" in result.render(ci=True)
+    assert "] a" in result.render(ci=True)
 
 
 def test_a_comparison_is_over_common_topics():
@@ -440,7 +463,7 @@ def test_the_command_line_prints_one_row_for_a_run(files, capsys):
     assert list(result.pivot(per_topic=True).columns) == ["nDCG@4"]
     assert result.render(per_topic=True).count("–") == 12  # the topics' cells of Gini
     assert main(["compare", *asked, "--baseline", "one", "--test", "tukey"]) == 0
-    assert "paired bootstrap over common topics, p corrected by Holm" in capsys.readouterr().out
+    assert "Tukey HSD by bootstrap over common topics" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("measures", [["Gini@4", "nDCG@4", "IAA@4"], ["Gini@4", "Coverage@4"]])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import json
 import re
 from pathlib import Path
 
@@ -10,7 +11,7 @@ import pytest
 
 import fairevals as fe
 from fairevals.cli.main import main
-from fairevals.evaluation.pieces import name_runs
+from fairevals.evaluation.scoring import name_runs
 
 TEAMS = ("alphateam", "betateam", "gammateam")
 SECRETS = re.compile("alphateam|betateam|gammateam|[A-Z]+secrettag|secretfile|secretname|secretmeta", re.I)
@@ -111,6 +112,15 @@ def test_teams_are_shown(folder):
     assert main(["report", "--task", "task.toml", *FILES, "-o", "out"]) == 0
     page = (folder / "out" / "index.html").read_text()
     assert all(team in page for team in TEAMS)
+
+
+def test_a_baseline_of_the_runs_table_is_that_of_the_report(folder, capsys):
+    table = (folder / "runs.csv").read_text()
+    for baseline, why in (("secretname", "the first run"), ("Zsecrettag", "the first with that status")):
+        assert main(["report", "--task", "task.toml", *FILES, "-o", "out", "--force"]) == 0
+        assert f"the baseline is {baseline}, {why}" in capsys.readouterr().err
+        assert json.loads((folder / "out" / "report.json").read_text())["baseline"] == baseline
+        (folder / "runs.csv").write_text(table.replace("gammateam,official", "gammateam,baseline"))
 
 
 def test_six_runs_with_three_tags():

@@ -61,7 +61,7 @@ def test_undefined():
     topic = one_topic(4, 5)
     assert np.isnan(value(AWRF(attr="A"), without_attribute(topic)))
     assert np.isnan(value(AWRF(attr="A"), replace(topic, exposure=np.zeros((1, 5)))))
-    unmapped = replace(topic.attribute("A"), membership=np.zeros((1, 5, 3)))
+    unmapped = replace(topic.attribute("A"), factors=(np.zeros((1, 5, 3)),))
     assert np.isnan(value(AWRF(attr="A"), replace(topic, attributes={"A": unmapped})))
 
 

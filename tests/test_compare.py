@@ -12,11 +12,12 @@ import numpy as np
 import pytest
 from scipy import stats as scipy_stats
 
+from fairevals.api import evaluate
 from fairevals.cli.main import make_parser
 from fairevals.errors import UsageError
-from fairevals.result import evaluate
 from fairevals.statistics.compare import COMPARISON_COLUMNS
 
+pytestmark = pytest.mark.usefixtures("wide_screen")
 TOP = Path(__file__).resolve().parents[1]
 TASK = str(TOP / "qrels" / "task.toml")
 SYSTEMS = ("bm25", "dense", "fair-rerank", "popularity", "random", "round-robin")
@@ -86,7 +87,7 @@ def test_the_summary_table(capsys):
     assert re.search(r" 0\.0282 +0\.1130 ", close)
     assert "*" not in close
     assert "distances" in notes
-    assert f"{DP}: left out as undefined for dense: 1 topic (M16)" in notes
+    assert f"{DP}: left out as undefined for dense (1 topic), fair-rerank" in notes
 
 
 def test_latex_is_a_booktabs_table_with_bold_significance(capsys):

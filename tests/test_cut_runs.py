@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from fairevals import FairevalsError
 from fairevals.cli.main import main
-from fairevals.evaluation import Plan, load_collection, pieces, score
+from fairevals.evaluation import Plan, load_collection, pieces, score, scoring
 from fairevals.io.runs import cut_run
 from fairevals.io.specs import PolicySpec
 from fairevals.io.streams import Source
@@ -118,7 +118,7 @@ def test_a_run_that_cannot_be_read_in_parts_is_cut_after_reading(tmp_path, kind,
     )
     whole = scored(tmp_path / "my.run.gz", kind)
     calls = []
-    monkeypatch.setattr(pieces, "score_piece", lambda *call: calls.append(call) or SCORE_PIECE(*call))
+    monkeypatch.setattr(scoring, "score_piece", lambda *call: calls.append(call) or SCORE_PIECE(*call))
     with ThreadPoolExecutor(3) as executor:
         parts = scored(tmp_path / "my.run.gz", kind, executor)
     assert len(calls) > 3
@@ -133,7 +133,7 @@ SCORE_PIECE = pieces.score_piece
 def test_each_process_reads_its_part(tmp_path, monkeypatch):
     (tmp_path / "my.run").write_text("".join(SORTED))
     read = []
-    monkeypatch.setattr(pieces, "score_piece", lambda *call: read.append(call[1]) or SCORE_PIECE(*call))
+    monkeypatch.setattr(scoring, "score_piece", lambda *call: read.append(call[1]) or SCORE_PIECE(*call))
     with ThreadPoolExecutor(3) as executor:
         scored(tmp_path / "my.run", "ranking", executor)
     ranges = sorted((part.start, part.end) for part in read)

@@ -129,6 +129,14 @@ def test_compressed_annotations_and_tabs(tmp_path):
 # Entities, values, groups
 
 
+def test_annotators_that_differ_in_spelling_only_get_a_remark(tmp_path):
+    table = EXAMPLE.replace("R1,first,X,bob,5", "R1,first,X,Ann,5")
+    with pytest.warns(
+        InputWarning, match="annotators 'Ann' and 'ann' differ in spelling only; they count as two"
+    ):
+        assert grades_of(derived_of(tmp_path, table))["R1", "first"] == 2
+
+
 def test_bins_include_their_lower_end(tmp_path):
     values = ["0", "9.999", "10", "29", "30", "49.5", "50", "1e9", "-3"]
     lines = [f"R1,d{n},e,ann,{value}" for n, value in enumerate(values)]

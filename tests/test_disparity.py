@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fairevals.errors import UsageError
-from fairevals.measures.base import LOWER, MERITS, merit
+from fairevals.measures.base import LOWER
 from fairevals.measures.disparity import (
     DCross,
     DGroup,
@@ -23,6 +23,7 @@ from fairevals.measures.disparity import (
     pair_excess,
     worst_excess,
 )
+from fairevals.measures.merits import MERITS, merit
 
 
 def slow_individual(exposure, merits):
@@ -81,7 +82,7 @@ def test_cross_disparity_is_the_loop_over_pairs(topic, name, left_out):
 @pytest.mark.parametrize(("exposure", "expected"), [([1.0, 0.25], 0.75), ([0.25, 1.0], 0.0)])
 def test_of_groups_of_equal_merit_only_the_first_can_have_too_much(exposure, expected):
     topic = replace(one_topic(1, 2, 2), grades=np.ones((1, 2)), exposure=np.array([exposure]))
-    view = replace(topic.attribute("A"), membership=np.eye(2)[None])
+    view = replace(topic.attribute("A"), factors=(np.eye(2)[None],))
     topic = replace(topic, attributes={"A": view})
     assert value(DGroup(attr="A", ties="first"), topic) == expected
     assert value(DGroup(attr="A"), topic) == 0.75

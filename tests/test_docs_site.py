@@ -5,6 +5,7 @@ from __future__ import annotations
 import doctest
 import importlib.util
 import inspect
+import json
 import math
 import re
 import shutil
@@ -93,6 +94,48 @@ def test_no_page_loads_anything_from_elsewhere(site):
         parser = Loaded()
         parser.feed(path.read_text(encoding="utf-8"))
         assert not parser.found, (path.name, parser.found)
+
+
+def test_the_report_of_the_sample_is_part_of_the_site(site):
+    folder = site / "sample-report"
+    record = json.loads((folder / "report.json").read_text(encoding="utf-8"))
+    assert {run.stem for run in (TOP / "runs").glob("*.run")} == set(record["leaderboard"])
+    page = (folder / "index.html").read_text(encoding="utf-8")
+    assert "fair-rerank" in page
+    assert str(TOP) not in page
+    assert 'href="sample-report/index.html"' in (site / "index.html").read_text(encoding="utf-8")
+
+
+@pytest.fixture(scope="module")
+def browser():
+    browsers = pytest.importorskip("test_report_browser", reason="there is no browser")
+    with browsers.playwright.sync_playwright() as p:
+        running = p.chromium.launch(executable_path=browsers.CHROMIUM, args=browsers.FLAGS)
+        yield running
+        running.close()
+
+
+@pytest.mark.parametrize(
+    ("name", "scheme"), [("tour", "light"), ("conventions", "dark"), ("python", "light"), ("python", "dark")]
+)
+def test_axe_finds_nothing(site, browser, name, scheme):
+    axe = pytest.importorskip("axe_playwright_python.sync_playwright").Axe()
+    page = browser.new_page(color_scheme=scheme)
+    page.goto((site / f"{name}.html").as_uri())
+    page.wait_for_selector("nav.md-code__nav")
+    found = axe.run(page).response["violations"]
+    page.close()
+    assert [(one["id"], one["nodes"][0]["html"][:200]) for one in found] == []
+
+
+@pytest.mark.parametrize("width", [1280, 400])
+def test_code_blocks_are_not_cut(site, browser, width):
+    page = browser.new_page(viewport={"width": width, "height": 800})
+    for name in ("tour", "policies"):
+        page.goto((site / f"{name}.html").as_uri())
+        cut = "blocks => blocks.filter(one => one.scrollWidth > one.clientWidth).map(one => one.innerText)"
+        assert page.eval_on_selector_all(".md-content pre > code", cut) == []
+    page.close()
 
 
 @pytest.mark.parametrize("page", WITH_PYCON)

@@ -169,7 +169,7 @@ def test_padding_with_what_is_not_relevant_gains_nothing(policy):
 
 def test_the_loss_is_0_only_where_relevant_documents_meet_the_target():
     topic = one_topic(3, 2, 2, "hard")
-    attribute = replace(topic.attribute("A"), membership=np.eye(2)[None], target=np.array([[0.6, 0.4]]))
+    attribute = replace(topic.attribute("A"), factors=(np.eye(2)[None],), target=np.array([[0.6, 0.4]]))
     topic = replace(topic, grades=np.array([[1.0, 2.0]]), attributes={"A": attribute})
     measure = EEL(attr="A", target="task", relevant_only=True, attention="uniform", cutoff=5)
     assert value(measure, replace(topic, exposure=np.array([[3.0, 2.0]]))) == 0.0
@@ -222,7 +222,7 @@ def test_underexposure_is_the_loop(topic, attention, cutoff, total):
 def test_a_worked_case_of_underexposure():
     """Two relevant documents, f and m, and one unjudged m: shares .25, .25 and .5 against one half each."""
     topic = one_topic(0, 3, 2)
-    attribute = replace(topic.attribute("A"), membership=np.array([[[1.0, 0], [0, 1], [0, 1]]]))
+    attribute = replace(topic.attribute("A"), factors=(np.array([[[1.0, 0], [0, 1], [0, 1]]]),))
     topic = replace(
         topic,
         grades=np.array([[1.0, 1.0, 0.0]]),
@@ -251,7 +251,7 @@ def test_underexposure_is_undefined_where_there_is_nothing_to_compare():
     assert np.isnan(value(measure, without_attribute(topic)))
     assert np.isnan(value(measure, replace(topic, exposure=np.zeros((1, 5)))))
     assert np.isnan(value(measure, replace(topic, candidates=np.zeros((1, 5), bool))))
-    unmapped = replace(topic.attribute("A"), membership=np.zeros((1, 5, 3)))
+    unmapped = replace(topic.attribute("A"), factors=(np.zeros((1, 5, 3)),))
     assert np.isnan(value(measure, replace(topic, attributes={"A": unmapped})))
     with pytest.raises(UsageError, match="requires attr"):
         UEXP()
@@ -268,7 +268,7 @@ def test_undefined():
     topic = one_topic(4, 5)
     assert np.isnan(value(EEL(attr="A"), without_attribute(topic)))
     assert not np.isnan(value(EEL(), without_attribute(topic)))
-    unmapped = replace(topic.attribute("A"), membership=np.zeros((1, 5, 3)))
+    unmapped = replace(topic.attribute("A"), factors=(np.zeros((1, 5, 3)),))
     assert np.isnan(value(EED(attr="A"), replace(topic, attributes={"A": unmapped})))
     padding = replace(stack([topic], 5), present=np.zeros((1, 5), bool), exposure=np.zeros((1, 5)))
     for measure in (EEL, EED, EER):

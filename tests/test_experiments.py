@@ -97,6 +97,15 @@ def check_folder(folder: Path, reproduction: Reproduction) -> str:
     return text
 
 
+def check_alternatives(unpenalised, point_of) -> None:
+    """(nDCG, D_group) of λ = 0: the policy itself at temperature 1, more random above, without D_group at parity."""
+    heated = [point_of("temperature", at) for at in (1.0, 2.0, 4.0, 8.0, 16.0, 32.0)]
+    assert heated[0] == pytest.approx(unpenalised, abs=1e-9)
+    assert [ndcg for ndcg, _ in heated] == sorted((ndcg for ndcg, _ in heated), reverse=True)
+    assert point_of("parity", 1.0)[1] == pytest.approx(0.0, abs=1e-7)
+    assert point_of("parity", 1.0)[0] > heated[-1][0]
+
+
 @pytest.mark.slow
 def test_simulated(tmp_path: Path) -> None:
     reproduction = reproduce("fair-pg-rank-simulated", budget=Budget(quick=True))
@@ -105,6 +114,11 @@ def test_simulated(tmp_path: Path) -> None:
     assert "A quick run" in text
     assert len(reproduction.numbers["plane.csv"].rows) == simulated.QUICK.grid**2
     assert {row[2] for row in reproduction.numbers["numbers.csv"].rows} == {0, 1}
+    points = {row[:3]: row[3:5] for row in reproduction.numbers["numbers.csv"].rows}
+    for draw in (0, 1):
+        check_alternatives(
+            points["fair-pg-rank", 0.0, draw], lambda how, at, draw=draw: points[how, at, draw]
+        )
     # Even so few steps show what the method is for.
     falling = next(c for c in reproduction.claims if c.text.startswith("Fair-PG-Rank reduces disparity"))
     assert falling.verdict == "agrees"
@@ -119,7 +133,12 @@ def test_german(tmp_path: Path) -> None:
     write_reproduction(reproduction, tmp_path / "out")
     check_folder(tmp_path / "out", reproduction)
     rows = reproduction.numbers["numbers.csv"].rows
-    assert {row[0] for row in rows} == {"random", "exact", "exact, relative", "reinforce", "lp", "deltr"}
+    series = {"random", "exact", "exact, relative", "reinforce", "lp", "deltr"}
+    assert {row[0] for row in rows} == series | {
+        *("exact, temperature", "exact, parity", "exact, relative, temperature"),
+    }
+    points = {(row[0], row[2]): (row[4], row[6]) for row in rows if row[3] == 0}
+    check_alternatives(points["exact", 0.0], lambda how, at: points[f"exact, {how}", at])
     package, published = np.array([row[6:8] for row in rows], dtype=float).T
     assert np.all(
         published <= package + 1e-12

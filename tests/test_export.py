@@ -10,6 +10,7 @@ import sys
 import tomllib
 import warnings
 import zipfile
+from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -26,6 +27,7 @@ from fairevals.export.scoring import problem_lines, score_submission, submitted_
 from fairevals.export.tira import prototext
 from fairevals.io.lines import Problem
 from fairevals.measures import parse_measure
+from fairevals.report.naming import measure_labels
 
 TASK = ("--task", "qrels/task.toml")
 RUNS = ("runs/bm25.run", "runs/dense.run", "runs/random.run")
@@ -39,9 +41,8 @@ def call(capsys, *words):
 def scores_of(values, runs, measures=("nDCG@10",), statuses=()):
     values = np.asarray(values, dtype=float)
     topics = tuple(f"q{i}" for i in range(values.shape[2]))
-    return Scores(
-        tuple(runs), tuple(map(parse_measure, measures)), topics, values, values * np.nan, (), statuses
-    )
+    measures = tuple(map(parse_measure, measures))
+    return Scores(tuple(runs), measures, topics, values, values * np.nan, statuses=statuses)
 
 
 # Codabench ---------------------------------------------------------------------------------------------------
@@ -102,9 +103,13 @@ def test_scoring_program_gives_the_values_of_evaluate(bundle, program, tmp_path)
     done = run_program(program, given, output)
     assert done.returncode == 0, done.stderr
     found = json.loads((output / "scores.json").read_text())
-    wanted = fe.evaluate(RUNS[1], task="qrels/task.toml").pivot().iloc[0]
+    result = fe.evaluate(RUNS[1], task="qrels/task.toml")
     leaderboard = competition(bundle)["leaderboards"][0]["columns"]
-    assert found == {column["key"]: wanted[column["title"]] for column in leaderboard}
+    assert found == {
+        column["key"]: value for column, value in zip(leaderboard, result.pivot().iloc[0], strict=True)
+    }
+    assert [column["title"] for column in leaderboard] == list(measure_labels(result.scores).values())
+    assert "GFR-ERR" in [column["title"] for column in leaderboard]
     page = (output / "detailed_results.html").read_text()
     assert "Researchers and films" in page and "http-equiv" in page
 
@@ -204,11 +209,12 @@ def test_competition_is_yaml_of_version_2(bundle):
 
 def test_columns_sort_by_the_direction_of_the_measure():
     measures = ["nDCG@10", "EE_D@10", "Skew(attr='SEX')@5", "NumRet", "nDCG(dcg='exp-log2')@10"]
-    found = columns([parse_measure(name) for name in measures])
+    found = columns([parse_measure(name) for name in measures], {"nDCG@10": "Gain"})
     assert [column["sorting"] for column in found] == ["desc", "asc", "asc", "desc", "desc"]
     assert [column["index"] for column in found] == list(range(5))
     assert len({column["key"] for column in found}) == 5
     assert all(re.fullmatch(r"\w+", column["key"]) for column in found)
+    assert [column["title"] for column in found[:2]] == ["Gain", "EE_D@10"]
 
 
 @pytest.fixture
@@ -266,7 +272,7 @@ def test_what_is_undefined_is_left_out_of_the_scores(tmp_path, capsys):
     given, output = laid_out(tmp_path / "b", tmp_path / "app", {"a.run": (tmp_path / "a.run").read_bytes()})
     assert score_submission(given, output) == 0
     assert json.loads((output / "scores.json").read_text()) == {"nDCG_2": 1.0}
-    assert "AWRF(attr='S')@2 is undefined for this run" in capsys.readouterr().err
+    assert "AWRF S@2 is undefined for this run" in capsys.readouterr().err
     with pytest.warns(UserWarning, match="is undefined: not in evaluation.prototext"):
         fe.evaluate(tmp_path / "a.run", task=tmp_path / "t.toml").export("tira", tmp_path / "p")
 
@@ -394,7 +400,9 @@ def test_pages_escape_and_load_nothing():
 
 def test_page_marks_what_is_better_than_the_median():
     values = [[[0.1, 0.5, 0.9]], [[0.5, 0.5, 0.5]], [[0.9, 0.5, 0.1]]]
-    page = dict(participants(scores_of(values, "abc", ["EE_D@10"]), "T"))["a.html"].decode()
+    scores = replace(scores_of(values, "abc", ["EE_D@10"]), labels={"EE_D@10": "Spread"})
+    page = dict(participants(scores, "T"))["a.html"].decode()
+    assert "Spread" in page and "EE_D@10" not in page
     cells = re.findall(r'<td( class="\w+")?>(0\.\d+)</td>', page.split('<section id="means">')[1])
     marked = [(cell.split('"')[1], value) for cell, value in cells if cell]
     assert marked == [("better", "0.1000"), ("worse", "0.9000")]  # lower is better

@@ -17,7 +17,7 @@ from fairevals.collection import AttributeView, Ranked
 from fairevals.errors import UsageError
 from fairevals.io.task import Task
 from fairevals.measures.base import HIGHER
-from fairevals.measures.prefix import (
+from fairevals.measures.fa_ir import (
     FAIR,
     Binomial,
     Hypergeometric,
@@ -181,7 +181,7 @@ def test_batches_samples_and_padding_change_nothing(alpha):
     block = ranked(*lists[1:3], width=40)
     view = block.attribute("A")
     folded = AttributeView(
-        view.groups, False, view.membership[None], np.array([[[0.3, 0.7]]]), np.array([[True]])
+        view.groups, False, (view.membership[None],), np.array([[[0.3, 0.7]]]), np.array([[True]])
     )
     samples = Ranked(np.zeros((1, 2, 40)), block.present[None], np.zeros((1, 1, 0)), 1.0, {"A": folded})
     np.testing.assert_array_equal(measure.of_ranking(samples), [both])

@@ -14,7 +14,7 @@ import pytest
 from fairevals.cli.main import main
 from fairevals.io import folders
 from fairevals.io.folders import Marked, replacing
-from fairevals.io.parts import locked
+from fairevals.io.parts import locked, part_of
 from fairevals.io.streams import written_bytes
 
 KIND = Marked("report", "report.json", "test 1")
@@ -306,6 +306,18 @@ def test_a_part_of_a_file_that_a_killed_process_left(tmp_path):
     with written_bytes(tmp_path / "a.csv") as file:
         file.write(b"whole")
     assert content(tmp_path) == {"a.csv": b"whole", ".b.csv.0123456789abcdef.part": b"other"}
+
+
+def test_a_part_that_another_process_removes_before_it_is_locked_is_made_again(tmp_path):
+    made = []
+
+    def make(part):
+        made.append(part)
+        if len(made) > 1:
+            part.mkdir()
+
+    with part_of(tmp_path / "out", make) as part:
+        assert part.is_dir() and len(made) == 2
 
 
 MANY = """

@@ -8,11 +8,12 @@ import pytest
 
 from fairevals.collection import AttributeView, Ranked
 from fairevals.errors import UsageError
-from fairevals.measures.base import HIGHER, split_name
+from fairevals.measures.base import HIGHER
 from fairevals.measures.divergences import DIVERGENCES, normalised_match_distance
 from fairevals.measures.err import ERR, IRBU, stop_probabilities
 from fairevals.measures.gf import GF, GFR, group_fairness, mean_membership_along_ranks, weighted_mean
 from fairevals.measures.index import measure_class
+from fairevals.measures.parsing import split_name
 
 UNIFORM = np.full(4, 0.25)
 
@@ -22,7 +23,7 @@ def attribute(membership, target=None, applies=True, **more):
     groups = membership.shape[-1]
     target = np.full(groups, 1 / groups) if target is None else np.asarray(target, float)
     names = tuple(f"g{i}" for i in range(groups))
-    return AttributeView(names, more.pop("ordinal", True), membership, target, np.asarray(applies), **more)
+    return AttributeView(names, more.pop("ordinal", True), (membership,), target, np.asarray(applies), **more)
 
 
 def view(grades, attributes=None, max_grade=2, utility_weight=1.0):
@@ -299,7 +300,7 @@ def test_batches_and_padding_change_no_bit(div):
         ranked,
         grades=pad(ranked.grades, -1),
         present=pad(ranked.present, -1),
-        attributes={n: replace(a, membership=pad(a.membership, -2)) for n, a in ranked.attributes.items()},
+        attributes={n: replace(a, factors=(pad(a.membership, -2),)) for n, a in ranked.attributes.items()},
     )
     for measure, values in zip(measures, whole, strict=True):
         assert np.array_equal(measure.of_ranking(padded), values, equal_nan=True)
@@ -311,7 +312,7 @@ def test_batches_and_padding_change_no_bit(div):
                 ideal=ranked.ideal[t, s],
                 attributes={
                     n: replace(
-                        a, membership=a.membership[t, s], target=a.target[t, 0], applies=a.applies[t, 0]
+                        a, factors=(a.membership[t, s],), target=a.target[t, 0], applies=a.applies[t, 0]
                     )
                     for n, a in ranked.attributes.items()
                 },
@@ -342,8 +343,8 @@ def test_what_is_below_the_cutoff_does_not_count():
         attributes={
             n: replace(
                 a,
-                membership=np.concatenate(
-                    [a.membership[:, :4], other.attributes[n].membership[:, 4:]], axis=1
+                factors=(
+                    np.concatenate([a.membership[:, :4], other.attributes[n].membership[:, 4:]], axis=1),
                 ),
             )
             for n, a in ranked.attributes.items()

@@ -8,7 +8,8 @@ from exposure_cases import check_batching, close, one_topic, topics, value
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairevals.measures.base import LOWER, MERITS, merit
+from fairevals.measures.base import LOWER
+from fairevals.measures.merits import MERITS, merit
 from fairevals.measures.shares import IAA, inequity_of_attention
 
 

@@ -13,7 +13,7 @@ from exposure_cases import one_topic, rows
 
 import fairevals as fe
 from fairevals.cli.main import main
-from fairevals.collection import AttributeView, IntersectionView
+from fairevals.collection import AttributeView
 from fairevals.collection.groups import Attribute
 from fairevals.collection.intersections import Intersection, mix_backgrounds
 from fairevals.collection.products import product_membership, product_spread, product_sums
@@ -145,6 +145,31 @@ def test_every_measure_has_the_value_of_the_product_written_out(seed, policy, ta
     assert np.isfinite(found).mean() > 0.4
 
 
+@pytest.mark.parametrize("cells", [1 << 22, 1])
+def test_measures_across_topics_have_the_value_of_the_product_written_out(cells, monkeypatch):
+    monkeypatch.setattr("fairevals.collection.views.MEMBERSHIP_CELLS", cells)
+    case, measures = Case(4), ["L2(attr='X')@5", "JME(level='IG',attr='X')@5", "JME(level='AG',attr='X')"]
+    crossed = {**case.attributes(), "X": Intersection.of("X", ["SEX", "AGE", "GEO"])}
+    found, expected = (
+        fe.evaluate(case.runs, case.qrels, measures, groups=groups).pivot().to_numpy()
+        for groups in (crossed, {"X": case.flat(case.product_target)})
+    )
+    np.testing.assert_allclose(found, expected, rtol=0, atol=1e-12)
+    assert (found > 0).all()
+
+
+def test_measures_across_topics_are_undefined_where_no_topic_has_all_attributes():
+    groups = {
+        "SEX": Attribute.of("SEX", {"a": "f", "b": "m"}, topics=["R*"]),
+        "AGE": Attribute.of("AGE", {"a": "old", "b": "young"}, topics=["M*"]),
+        "X": Intersection.of("X", ["SEX", "AGE"]),
+    }
+    run, qrels = {t: {"a": 2.0, "b": 1.0} for t in ("R1", "M1")}, {t: {"a": 1, "b": 1} for t in ("R1", "M1")}
+    with pytest.warns(fe.FairevalsWarning, match="undefined on up to 2 of 2 topics"):
+        result = fe.evaluate(run, qrels, ["L2(attr='X')", "JME(level='IG',attr='X')"], groups=groups)
+    assert result.pivot().isna().all(axis=None)
+
+
 def test_a_list_and_a_file_are_targets_of_the_product_groups(tmp_path):
     case, share = Case(4), np.random.default_rng(1).dirichlet(np.ones(len(PRODUCT)))
     path = tmp_path / "t.csv"
@@ -261,8 +286,8 @@ def test_gradients_are_those_of_the_product(name):
     target, applies = rng.dirichlet(np.ones(6))[None], np.ones(1, bool)
     groups = tuple("abcdef")
     views = (
-        IntersectionView(groups, factors, target, applies),
-        AttributeView(groups, False, product_membership(factors), target, applies),
+        AttributeView(groups, False, factors, target, applies),
+        AttributeView(groups, False, (product_membership(factors),), target, applies),
     )
     found, expected = (measure.value_and_gradient(replace(topic, attributes={"A": view})) for view in views)
     for mine, theirs in zip(found, expected, strict=True):
@@ -325,11 +350,12 @@ def test_thousands_of_product_groups_take_little_memory():
     )
     qrels = pd.DataFrame([(t, d, 1) for t in topics for d in docs[::3]], columns=["topic", "doc", "grade"])
     tracemalloc.start()
-    result = fe.evaluate(run, qrels, ["AWRF(attr='X')", "EE_L(attr='X')@100"], groups=groups)
+    measures = ["AWRF(attr='X')", "EE_L(attr='X')@100", "L2(attr='X')"]
+    result = fe.evaluate(run, qrels, measures, groups=groups)
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert peak < 128e6  # documents × groups of one topic would be 72 MB, of all 720 MB
-    assert np.isfinite(result.scores.values).all()
+    assert np.isfinite(result.pivot().to_numpy()).all()
 
 
 def test_a_measure_of_ranks_is_refused_where_the_product_would_be_too_large(monkeypatch):
@@ -337,9 +363,7 @@ def test_a_measure_of_ranks_is_refused_where_the_product_would_be_too_large(monk
     crossed = {**case.attributes(), "X": Intersection.of("X", ["SEX", "AGE", "GEO"])}
     monkeypatch.setenv("FAIREVALS_MAX_CELLS", "60")
     values(case, crossed, measures=["AWRF(attr='X')"])
-    with pytest.raises(
-        UsageError, match="in each of 18 groups of an intersection; raise FAIREVALS_MAX_CELLS"
-    ):
+    with pytest.raises(UsageError, match="in each of 18 groups; raise FAIREVALS_MAX_CELLS"):
         values(case, crossed, measures=["GF(attr='X')@5"])
 
 

@@ -186,7 +186,7 @@ def test_groups_from_a_feature():
     assert groups_from_feature([data], 2)[0].groups == ("7", "7.5")
     with pytest.raises(UsageError, match="no feature 3"):
         groups_from_feature([data], 3)
-    with pytest.raises(UsageError, match="has 1 values"):
+    with pytest.raises(UsageError, match=r"has 1 value in 1 document; expected 2 to 50 groups$"):
         groups_from_feature([Dataset.of([[[1.0]]], [[1]])], 1)
 
 

@@ -45,9 +45,16 @@ def test_every_measure_can_be_imported_by_its_name():
 
 def test_type_checkers_are_told_the_same_names():
     tree = ast.parse(inspect.getsource(fe))
-    (block,) = [node for node in tree.body if isinstance(node, ast.If)]
+    block = next(
+        node for node in tree.body if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test)
+    )
     told = {a.targets[0].id: ast.unparse(a.value) for a in block.body if isinstance(a, ast.Assign)}
     assert told == {name: home.replace(":", ".") for name, home in INDEX.items()}
+    homes = {a.name: n.module for n in block.body if isinstance(n, ast.ImportFrom) for a in n.names}
+    modules = {home.partition(":")[0] for home in INDEX.values()}
+    exported = {name: home.removeprefix("fairevals.") for name, home in homes.items() if name not in modules}
+    assert exported == fe._HOMES
+    assert {*fe.__all__} == {*exported, "__version__"}
 
 
 def test_a_cutoff_by_matrix_multiplication_as_in_ir_measures():

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from fairevals.errors import UsageError
-from fairevals.measures.base import MERITS, merit
 from fairevals.measures.disparity import DInd
+from fairevals.measures.merits import MERITS, merit
 
 WORTH = {
     "identity": [0, 0.5, 1, 3],

@@ -236,7 +236,7 @@ class TestCheating:
             for n in range(1, 6)
         }
         (note,) = scores_of(runs, ["P@9"]).notes
-        assert note.startswith("r5, r4, r3 and 2 more runs: up to 56% of the attention goes to unjudged")
+        assert note.startswith("5 runs (r5, r4, r3 and 2 more): up to 56% of the attention goes to unjudged")
 
     def test_of_incomplete_runs_those_that_lack_more_come_later(self):
         qrels = {f"t{i}": {"a": 2, "b": 1} for i in range(4)}

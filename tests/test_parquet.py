@@ -162,6 +162,7 @@ def call(capsys, *words):
     return code, out.replace(" g ", " f "), err
 
 
+@pytest.mark.usefixtures("wide_screen")
 @pytest.mark.parametrize(
     "words",
     [

@@ -185,7 +185,7 @@ def test_batches_samples_and_padding_change_nothing(kind):
     folded = AttributeView(
         view.groups,
         False,
-        view.membership.reshape(2, 2, 40, 2),
+        (view.membership.reshape(2, 2, 40, 2),),
         np.full((2, 1, 2), 0.5),
         np.array([[True], [False]]),
     )

@@ -12,7 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fairevals.errors import UsageError
-from fairevals.measures.base import LOWER, MERITS, merit, near
+from fairevals.measures.base import LOWER, near
+from fairevals.measures.merits import MERITS, merit
 from fairevals.measures.ratios import DP, EUR, RUR
 
 ALL = [DP, EUR, RUR]
@@ -84,14 +85,14 @@ def test_a_worked_case_of_three_groups():
     """Mean exposures 0.9, 0.3 and 0.45, mean merits 3, 1 and 1: ln 3 of exposure, ln 1.5 of exposure per merit."""
     topic = one_topic(0, 4, 3)
     rows = np.array([[[1, 0, 0], [0, 1, 0], [0, 0, 1], [0, 0, 1]]], float)
-    attribute = replace(topic.attribute("A"), membership=rows)
+    attribute = replace(topic.attribute("A"), factors=(rows,))
     arrays = {"exposure": np.array([[0.9, 0.3, 0.6, 0.3]]), "grades": np.array([[3.0, 1.0, 1.0, 1.0]])}
     topic = replace(topic, attributes={"A": attribute}, **arrays)
     assert value(DP(attr="A"), topic) == pytest.approx(math.log(3))
     assert value(EUR(attr="A"), topic) == pytest.approx(math.log(1.5))
     assert value(RUR(attr="A"), topic) == pytest.approx(math.log(0.9 / 0.3))
     for order in ([2, 0, 1], [1, 0, 2]):
-        turned = replace(topic, attributes={"A": replace(attribute, membership=rows[..., order])})
+        turned = replace(topic, attributes={"A": replace(attribute, factors=(rows[..., order],))})
         assert value(EUR(attr="A"), turned) == pytest.approx(math.log(1.5))
     even = replace(topic, exposure=np.array([[0.6, 0.2, 0.1, 0.3]]))
     assert value(EUR(attr="A"), even) == pytest.approx(0.0, abs=1e-12)
@@ -101,7 +102,7 @@ def test_a_worked_case_of_three_groups():
 def test_a_hidden_group_is_not_left_out(kind):
     """Or a run would gain by hiding the group that fares worst."""
     topic = one_topic(0, 3, 3)
-    attribute = replace(topic.attribute("A"), membership=np.eye(3)[None])
+    attribute = replace(topic.attribute("A"), factors=(np.eye(3)[None],))
     arrays = {"exposure": np.array([[0.5, 0.4, 0.0]]), "grades": np.ones((1, 3))}
     topic = replace(topic, attributes={"A": attribute}, **arrays)
     assert math.isnan(value(kind(attr="A"), topic))
@@ -130,7 +131,7 @@ def two_groups(exposure, grades):
     """The first half of the documents in group a, the other in b."""
     n = len(exposure)
     topic = one_topic(0, n, 2)
-    attribute = replace(topic.attribute("A"), membership=np.repeat(np.eye(2), n // 2, axis=0)[None])
+    attribute = replace(topic.attribute("A"), factors=(np.repeat(np.eye(2), n // 2, axis=0)[None],))
     arrays = {"exposure": np.array([exposure], float), "grades": np.array([grades], float)}
     return replace(topic, attributes={"A": attribute}, **arrays)
 
@@ -154,7 +155,7 @@ def test_the_rest_is_all_other_groups_together():
     topic = one_topic(7, 12, 3, "hard")
     attribute = topic.attribute("A")
     merged = np.stack([attribute.membership[..., 1], attribute.membership[..., [0, 2]].sum(-1)], axis=-1)
-    pooled = replace(topic, attributes={"A": replace(attribute, groups=("b", "others"), membership=merged)})
+    pooled = replace(topic, attributes={"A": replace(attribute, groups=("b", "others"), factors=(merged,))})
     for kind in ALL:
         measure = kind(attr="A", protected="b")
         assert value(measure, topic) == pytest.approx(value(measure, pooled))
@@ -168,7 +169,7 @@ def test_undefined_never_infinite(kind, protected):
     assert np.isnan(value(measure, two_groups([0.0, 0.0, 0.0, 0.0], [1, 1, 1, 1])))
     assert np.isnan(value(measure, two_groups([1.0, 0.5, 0.3, 0.2], [1, 1, 0, 0]))) == (kind is not DP)
     one_sided = one_topic(0, 4, 2)
-    everyone = replace(one_sided.attribute("A"), membership=np.broadcast_to([1.0, 0.0], (1, 4, 2)))
+    everyone = replace(one_sided.attribute("A"), factors=(np.broadcast_to([1.0, 0.0], (1, 4, 2)),))
     assert np.isnan(value(measure, replace(one_sided, attributes={"A": everyone})))
     assert np.isnan(value(measure, without_attribute(two_groups([1.0, 0.5, 0.3, 0.2], [1, 1, 1, 1]))))
 

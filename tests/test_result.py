@@ -280,11 +280,14 @@ file = "users.csv"
         ("groups", "message"),
         [
             ("ZZ", "unknown topic groups 'ZZ'; expected one of TYPE, USER"),
-            ({"X": ["X*"]}, "no judged topic is in the group 'X'; topics are such as 'M1'"),
+            (
+                {"X": ["X*"]},
+                "no judged topic is in the group 'X'; expected some of the topics, which are such as 'M1'",
+            ),
             (3, "cannot take 3; expected a name, a dict"),
             ({}, "cannot take {}; expected a name, a dict"),
             ({"A": 5}, "cannot take 5; expected globs such as"),
-            ({"gap": ["R*"]}, "a group cannot be called 'gap'"),
+            ({"gap": ["R*"]}, "a group that is called 'gap'; expected another name"),
         ],
     )
     def test_groups_that_are_none(self, grouped, groups, message):

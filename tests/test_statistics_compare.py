@@ -136,7 +136,7 @@ def test_only_topics_that_are_defined_for_both():
     assert by_pair[1].baseline_mean != by_pair[2].baseline_mean
     text = "\n".join(remarks(compare(scores, "a")))
     assert "for every run: 1 topic (t2)" in text
-    assert "for b: 1 topic (t7)" in text
+    assert "for b (1 topic), c (1 topic)" in text
 
 
 @pytest.mark.parametrize("test", ["ttest", "wilcoxon", "tukey", "bootstrap"])

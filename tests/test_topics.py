@@ -114,7 +114,9 @@ def test_wrong_columns(folder):
         topic_groups(Task(topics="topics.tsv", topic_groups=groups), "TYPE", ["R1"])
     with pytest.raises(UsageError, match="needs a list of topics"):
         topic_groups(Task(topic_groups=groups), "TYPE", ["R1"])
-    with pytest.raises(UsageError, match="no judged topic is in the group 'M'"):
+    with pytest.raises(
+        InputError, match=r"task.toml:\d+: topic groups TYPE: no judged topic is in the group 'M'"
+    ):
         topic_groups(read_task("task.toml"), "TYPE", ["R1", "R2"])
     (folder / "wrong.toml").write_text('[topic_groups.TYPE]\ncolumn = "type"\nR = ["R*"]\n')
     with pytest.raises(InputError, match=r'wrong.toml:2: .*only file = "…" or column = "…"'):

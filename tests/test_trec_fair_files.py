@@ -94,7 +94,8 @@ def test_validate(folder, capsys):
     (folder / "lacks.jsonl").write_text(line)
     (folder / "broken.jsonl").write_text(line + '{"q_num": "0.2", "qid": 2, "ranking": [12}\n')
     (folder / "pairs").write_text("1 12\n1 15\n1 12\n3 12\n")
-    files = ["fine.jsonl", "lacks.jsonl", "broken.jsonl", "pairs"]
+    (folder / "twice.jsonl").write_text((folder / "fine.jsonl").read_text() + line.replace("0.1", "1.1"))
+    files = ["fine.jsonl", "lacks.jsonl", "broken.jsonl", "pairs", "twice.jsonl"]
     assert main(["validate", "--topics", "topics.jsonl", *files, "--format", "csv"]) == 1
     rows = [line.split(",")[:4] for line in capsys.readouterr().out.splitlines()[1:]]
     assert rows == [
@@ -103,6 +104,7 @@ def test_validate(folder, capsys):
         ["pairs", "3", "error", "duplicate"],
         ["pairs", "4", "error", "unknown topic"],
         ["pairs", "", "error", "missing topic"],
+        ["twice.jsonl", "", "error", "samples"],
     ]
 
 

@@ -63,6 +63,8 @@ def _inject(fault: str, in_worker: bool) -> None:
                 reach("read", path.name)
             elif path.is_relative_to(folder):
                 reach("write")
+        elif event == "sqlite3.connect":
+            reach("read", Path(args[0]).name)
 
     def synced(descriptor: int) -> None:
         reach("sync")
