@@ -5,13 +5,14 @@ BIN := $(VENV)/bin
 JOBS ?= 1
 OPTIONS ?=
 
-.PHONY: help demo test lint types unit format fuzz docs picture sample benchmark clean
+.PHONY: help demo test thorough lint types unit format fuzz docs picture sample benchmark clean
 .PHONY: experiment-simulated experiment-german experiment-rewards
 .DEFAULT_GOAL := help
 
 help:
 	@echo "make demo       score the sample task, write reports/demo/index.html, print the leaderboard"
 	@echo "make test       lint, types and all tests"
+	@echo "make thorough   the same with more cases, about twice as long"
 	@echo "make format     format the code and fix what lint can fix"
 	@echo "make docs       update the outputs in README, docs and notebooks"
 	@echo "make picture    draw docs/report.png, the picture of the report in the README, again"
@@ -47,8 +48,13 @@ lint: $(VENV)/installed-dev
 types: $(VENV)/installed-dev
 	$(BIN)/mypy
 
+# One thread for matrices, because the tests use all cores. Many tests wait for processes and pages.
 unit: $(VENV)/installed-dev
-	$(BIN)/python -m pytest -n auto
+	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n 3 -m "not thorough"
+
+# All cases of the large matrices too: every fault on every command, the training of the sample runs.
+thorough: lint types
+	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n 3
 
 format: $(VENV)/installed-dev
 	$(BIN)/ruff check --fix .

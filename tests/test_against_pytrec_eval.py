@@ -51,7 +51,7 @@ def values(run, qrels, measures, task=None):
 
 
 @pytest.mark.slow
-@settings(max_examples=200)
+@settings(max_examples=60)
 @pytest.mark.parametrize("conventions", CONVENTIONS)
 @given(run=runs, qrels=judgements)
 def test_every_topic_agrees(run, qrels, conventions):

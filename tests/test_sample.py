@@ -312,7 +312,7 @@ def test_a_trained_run_ranks_all_pages_of_all_topics(folder: Path, tag: str) -> 
     assert mean_ndcg(run, read_qrels(folder)) > 0.6
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_the_trained_runs_are_what_their_commands_give(tmp_path: Path) -> None:
     """The comment in runs/README.md, run as it stands; another machine may differ in the last digits."""
     shutil.copytree(TOP / "qrels", tmp_path / "qrels")
