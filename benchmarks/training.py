@@ -119,6 +119,13 @@ def letor(train_path: str, test_path: str) -> None:
     listnet = row("listnet", 3, scores_of("listnet"), test)
     pg_rank = row("pg-rank", 3, scores_of("pg-rank"), test)
     print(f"  pg-rank, linear, default options, at least .765: {verdict(pg_rank >= 0.765)}")
+    whole = Settings.for_method("pg-rank")
+    row(
+        "pg-rank, all topics, nothing else given",
+        1,
+        lambda seed: train_policy(whole, data).predict(test),
+        test,
+    )
     row("pg-rank (reinforce)", 3, scores_of("pg-rank", estimator="reinforce"), test)
     bandit_rank = row("bandit-rank", 3, scores_of("bandit-rank"), test)
     print(f"  pg-rank at least as good as ridge: {verdict(pg_rank >= ridge)}")

@@ -284,12 +284,12 @@ def noisy(topics, seed, features=60):
     return Dataset.of(list(x), list(grades), list(rng.integers(0, 2, (topics, 8))))
 
 
-@pytest.mark.parametrize("chosen_on", ["validation data", "3 folds"])
+@pytest.mark.parametrize("chosen_on", ["validation data", "3 folds", "5 folds"])
 def test_weight_decay_and_temperature_are_chosen_on_topics_that_were_not_trained_on(chosen_on):
     train, valid, test = (noisy(n, seed) for n, seed in ((15, 0), (150, 1), (300, 2)))
     options = {"folds": 3} if chosen_on == "3 folds" else {}
     held_out = valid if chosen_on == "validation data" else None
-    plain = train_policy(Settings.for_method("pg-rank"), train)
+    plain = train_policy(Settings.for_method("pg-rank", folds=0), train)
     chosen = train_policy(Settings.for_method("pg-rank", **options), train, held_out)
     assert plain.fit.weight_decay == WEIGHT_DECAY and plain.fit.temperature == 1 and not plain.fit.chosen_on
     assert chosen.fit.chosen_on == chosen_on

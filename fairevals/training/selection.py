@@ -7,7 +7,9 @@ weight decay and a higher temperature help. They are chosen on validation data o
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterator, Sequence
+import functools
+import operator
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
@@ -23,7 +25,7 @@ from fairevals.training.settings import Settings
 from fairevals.training.solvers import Loss, OnEpoch, Solution, maximise_within, minimise_loss, preference
 from fairevals.typing import Floats
 
-WEIGHT_DECAYS = (1.0, 0.1, 1e-2, 1e-3, 1e-4, 1e-6)
+WEIGHT_DECAYS = (1.0, 0.3, 0.1, 0.03, 1e-2, 1e-3, 1e-4, 1e-6)
 """From the strongest: the solution with one is where the next begins. Under a bound the last is left out."""
 WEIGHT_DECAY = WEIGHT_DECAYS[-1]
 """Where nothing is chosen: so little that it only keeps the parameters finite."""
@@ -33,7 +35,9 @@ _RANDOM = 1e12
 _LEAST_GAIN = 1e-5
 """A policy that gains less than this by training is no better than without."""
 FOLDS = 5
-"""By default, under a largest disparity."""
+"""By default, under a largest disparity, and with more features than topics, which a model could learn by heart."""
+PATIENCE = 2
+"""After so many weight decays that are worse than an earlier one, weaker ones are not tried."""
 
 
 @dataclass(frozen=True)
@@ -140,7 +144,7 @@ class Training:
     ) -> tuple[Solution, FitRecord]:
         """Train a model, with the weight decay and the temperature that are given or chosen."""
         settings, bound, start = self.settings, self.settings.max_disparity, copy.deepcopy(model)
-        default = FOLDS if bound is not None else 0
+        default = FOLDS if bound is not None or train.features.shape[1] > len(train) else 0
         folds = 0 if valid is not None else default if settings.folds is None else settings.folds
         folds = min(folds, len(train))
         decay, temperature = settings.weight_decay, settings.temperature
@@ -159,20 +163,31 @@ class Training:
         ]
         measured: dict[Way, Measured] = {}
         states: dict[Way, tuple[Solution, dict[str, Floats]]] = {}
-        for known, held in [(train, valid)] if valid is not None else _folds(train, folds, settings.seed):
-            for path in paths:
-                fresh = copy.deepcopy(start)
-                for way, solution in self._along(path, fresh, known, on_epoch):
-                    states[way] = solution, dict(fresh.parameters)
-                    reached = self.measure(fresh, held, temperatures)
-                    measured[way] = measured[way] + reached if way in measured else reached
+        for path in paths:
+            fits = [_Fit(self, copy.deepcopy(start)) for _ in range(folds or 1)]
+            worse = 0
+            for way in path:
+                splits = [(train, valid)] if valid is not None else _folds(train, folds, settings.seed)
+                sums = [
+                    self.measure(fit.go_on(way, known, on_epoch), held, temperatures)
+                    for fit, (known, held) in zip(fits, splits, strict=True)
+                ]
+                measured[way] = functools.reduce(operator.add, sums)
+                states[way] = fits[0].state
+                reached = [max(measured[each].preferences(bound)) for each in path if each in measured]
+                worse = 0 if reached[-1] == max(reached) else worse + 1
+                if worse == PATIENCE:
+                    break
         best = {way: each.best(bound) for way, each in measured.items()}
         chosen = max(measured, key=lambda way: measured[way].preferences(bound)[best[way]])
         if valid is not None:
             solution, model.parameters = states[chosen]
         else:
             path = next(path for path in paths if chosen in path)
-            *_, (_, solution) = self._along(path[: path.index(chosen) + 1], model, train, on_epoch)
+            fit = _Fit(self, model)
+            for way in path[: path.index(chosen) + 1]:
+                fit.go_on(way, train, on_epoch)
+            solution = fit.state[0]
         at = best[chosen]
         if bound is not None:  # chosen on other topics, but the bound is for the training topics
             own = self.measure(model, train, temperatures).preferences(bound)
@@ -185,20 +200,6 @@ class Training:
         record = FitRecord("lbfgs", True, chosen.weight_decay, temperatures[at], on, candidates)
         deciding = train if valid is None else valid
         return solution, self._judged(record, solution, model, start, train, deciding)
-
-    def _along(
-        self, path: Sequence[Way], model: Model, data: Dataset, on_epoch: OnEpoch | None
-    ) -> Iterator[tuple[Way, Solution]]:
-        """Train a model in one way after the other, each from the solution of the one before.
-
-        Not with hidden layers: a strong weight decay makes all of their parameters 0, where every gradient is 0.
-        """
-        solution, start = None, dict(model.parameters)
-        for way in path:
-            if self.settings.model != "linear":
-                solution, model.parameters = None, dict(start)
-            solution = self.solve(model, data, way, on_epoch, solution)
-            yield way, solution
 
     def _judged(
         self,
@@ -222,6 +223,30 @@ class Training:
         reached = self.measure(model, train, temperature)
         disparity = float(reached.cost[0] / reached.defined)
         return replace(record, multiplier=solution.multiplier, disparity=disparity)
+
+
+class _Fit:
+    """A model that is trained in one way after the other, each from the solution of the one before.
+
+    Not with hidden layers: a strong weight decay makes all of their parameters 0, where every gradient is 0.
+    """
+
+    def __init__(self, training: Training, model: Model) -> None:
+        self.training, self.model, self.start = training, model, dict(model.parameters)
+        self.solution: Solution | None = None
+
+    def go_on(self, way: Way, data: Dataset, on_epoch: OnEpoch | None) -> Model:
+        """Train the model in the next way."""
+        if self.training.settings.model != "linear":
+            self.solution, self.model.parameters = None, dict(self.start)
+        self.solution = self.training.solve(self.model, data, way, on_epoch, self.solution)
+        return self.model
+
+    @property
+    def state(self) -> tuple[Solution, dict[str, Floats]]:
+        """The solution of the last way, and its parameters."""
+        assert self.solution is not None  # noqa: S101
+        return self.solution, dict(self.model.parameters)
 
 
 def _folds(data: Dataset, count: int, seed: int) -> Iterator[tuple[Dataset, Dataset]]:

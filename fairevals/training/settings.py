@@ -121,7 +121,7 @@ class Settings:
     folds: int | None = _setting(
         None,
         "folds over topics by which both are chosen without validation data; 0: none; default: 5 under a largest "
-        "disparity, else 0",
+        "disparity or with more features than topics, else 0",
         0,
     )
     dropout: float = _setting(0.0, "share of units dropped in training", 0, 0.99)
