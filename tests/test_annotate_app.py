@@ -345,6 +345,10 @@ def test_questions_are_answered_on_the_page_and_assessors_are_unassigned(site):
         "save",
         "release",
     ]
+    # A tab that is still open on a page which the assessor no longer has.
+    lost = ann.post(missing, data={**form, "question": "Lost?"})
+    assert lost.status_code == 409 and "Not sent" in lost.json()["message"]
+    assert "Lost?" not in organiser.get("/o").text
     shown = organiser.post("/o", data={"token": token, "do": "add", "assessor": "cleo", "topics": "R*"}).text
     assert "The link of cleo" in shown and site.state.assessors["cleo"].topics == ("R*",)
     for name in ("\x07", "Cleo"):

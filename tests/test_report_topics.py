@@ -472,6 +472,11 @@ def test_narrow_dark_and_paper(browser, made):
         assert small == []
         assert seen.bad == []
         page.context.close()
+    page, _ = opened(browser, made[2], viewport={"width": 400, "height": 800})
+    page.locator("#map thead button").first.click()
+    page.locator(".ranks caption").first.evaluate("one => { one.textContent = 'x'.repeat(90); }")
+    assert page.evaluate("document.documentElement.scrollWidth") <= 400  # a long name of a run
+    page.context.close()
     page, _ = opened(browser, made[2])
     page.emulate_media(media="print")
     assert page.locator("#topics figure img").is_visible()

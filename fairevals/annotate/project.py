@@ -78,11 +78,16 @@ class Project:
             if page in state.assessors[who].open:
                 self.store.append("skip", who, page, self.clock())
 
-    def ask(self, who: str, page: int, text: str) -> None:
-        """Send a question about a page to the organiser. An unfinished page waits for the answer."""
+    def ask(self, who: str, page: int, text: str) -> bool:
+        """Send a question about a page to the organiser. An unfinished page waits for the answer.
+
+        Returns False, and nothing is sent, if the assessor no longer has the page.
+        """
         with self.store.writing() as state:
-            if who in state.places.get(page, {}):
+            has_page = who in state.places.get(page, {})
+            if has_page:
                 self.store.append("ask", who, page, self.clock(), text=text)
+            return has_page
 
     # The organiser ---------------------------------------------------------------------------------------------
 

@@ -42,7 +42,9 @@ class Reranking:
     def __post_init__(self) -> None:
         check_known("method", self.method, RERANKERS)
         if (self.protected is None) == (self.method == "fa-ir"):
-            wanted = "needs the group to protect" if self.protected is None else "protects no single group"
+            wanted = "needs the group to protect (protected, or option --protected)"
+            if self.protected is not None:
+                wanted = "protects no single group"
             raise UsageError(f"{self.method} {wanted}")
         if not 0 < self.alpha < 1:
             raise UsageError(f"alpha is {self.alpha:g}; expected a number between 0 and 1")
