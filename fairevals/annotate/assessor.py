@@ -22,8 +22,8 @@ MESSAGES = {
     "save again to replace what the other tab saved, or reload to see it.",
     "late": "This page was given to someone else, because nothing happened here for a long time. Your entries are kept "
     "for the organiser but do not count.",
-    "unasked": "Not sent: this page was given to someone else. Copy your question if you need it, and go on to the next "
-    "page.",
+    "unasked": "Not sent: this page was given to someone else. Copy your question if you need it, and go on to "
+    "the next page.",
     "empty": "Name an entity, or press 0 if there is none.",
     "question": f"Write a question of at most {MAX_QUESTION} characters.",
     "errors": "Not saved: please correct what is marked.",
