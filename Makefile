@@ -24,21 +24,29 @@ help:
 	@echo "make experiment-german GERMAN=german.data"
 	@echo "make experiment-rewards TRAIN=train.letor.gz TEST=test.letor.gz [VALID=valid.letor.gz]"
 
-# The environment is installed again when pyproject.toml changes.
-$(VENV)/installed: pyproject.toml
+# The environment is installed again when pyproject.toml changes. Modules are compiled when they are imported: most of
+# those of the larger packages never are.
+PIP_INSTALL := $(BIN)/python -m pip install --quiet --no-compile --disable-pip-version-check
+
+$(VENV)/created:
 	@$(PYTHON) -c 'import sys; sys.exit(0 if sys.version_info >= (3, 11) else "fairevals needs Python 3.11 or later, this is " + sys.version.split()[0] + "; try make PYTHON=python3.12")'
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable .
 	@touch $@
 
-$(VENV)/installed-dev: $(VENV)/installed
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
+$(VENV)/installed: pyproject.toml | $(VENV)/created
+	@$(PIP_INSTALL) --editable .
 	@touch $@
+
+$(VENV)/installed-dev: pyproject.toml | $(VENV)/created
+	@$(PIP_INSTALL) --editable '.[dev]'
+	@touch $(VENV)/installed $@
 
 demo: $(VENV)/installed
 	@$(BIN)/fairevals demo --data . -o reports/demo
 
-test: lint types unit
+# mypy uses one core, so it runs beside the tests.
+test: lint
+	@$(MAKE) --no-print-directory -j2 types unit
 
 lint: $(VENV)/installed-dev
 	$(BIN)/ruff check .
