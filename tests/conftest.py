@@ -8,9 +8,15 @@ from hypothesis import HealthCheck, settings
 from fairevals.io.screen import SCREEN, Screen
 
 # The same examples every time, on machines of any speed: a failure in CI is one that everybody can see.
-settings.register_profile(
-    "default", derandomize=True, deadline=None, suppress_health_check=[HealthCheck.too_slow]
-)
+EXAMPLES = {"default": 40, "thorough": 200}
+for profile, count in EXAMPLES.items():
+    settings.register_profile(
+        profile,
+        derandomize=True,
+        deadline=None,
+        max_examples=count,
+        suppress_health_check=[HealthCheck.too_slow],
+    )
 settings.load_profile("default")
 
 

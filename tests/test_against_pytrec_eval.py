@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 import pytrec_eval
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import fairevals as fe
@@ -51,7 +51,6 @@ def values(run, qrels, measures, task=None):
 
 
 @pytest.mark.slow
-@settings(max_examples=60)
 @pytest.mark.parametrize("conventions", CONVENTIONS)
 @given(run=runs, qrels=judgements)
 def test_every_topic_agrees(run, qrels, conventions):
@@ -89,7 +88,6 @@ def _ndcg_slowly(run, qrels, cutoff):
     return discounted(gains) / discounted(ideal) if discounted(ideal) else math.nan
 
 
-@settings(max_examples=40)
 @given(runs, judgements, st.sampled_from([None, 1, 4, 10]))
 def test_exponential_gain(run, qrels, cutoff):
     name = "nDCG(dcg='exp-log2')" + (f"@{cutoff}" if cutoff else "")
@@ -102,7 +100,6 @@ def test_exponential_gain(run, qrels, cutoff):
 WEIGHTS = {"rbp(0.6)": lambda k: 0.6 ** (k - 1), "trecfair": lambda k: 1 / math.log2(max(k, 2))}
 
 
-@settings(max_examples=40)
 @pytest.mark.parametrize("attention", WEIGHTS)
 @given(run=runs, qrels=judgements, cutoff=st.sampled_from([1, 3, 10]))
 def test_any_attention_discounts_the_ideal_too(attention, run, qrels, cutoff):

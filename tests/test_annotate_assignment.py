@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from fairevals.annotate.project import HOLD, Project
@@ -75,7 +75,6 @@ ACTS = st.lists(
 )
 
 
-@settings(max_examples=60)
 @given(acts=ACTS, per_page=st.integers(1, 3), topics=st.lists(st.integers(1, 6), min_size=1, max_size=3))
 def test_any_order_of_acts_ends_with_exactly_so_many_assessors_on_every_page(acts, per_page, topics):
     assessors = ["a", "b", "c", "d", "e"]

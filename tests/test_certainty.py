@@ -8,7 +8,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from fairevals import InputError, PlackettLuce
@@ -24,7 +24,6 @@ def evaluated(run, qrels, measures, groups=None, **policy):
     return score([{"t": dict(run)}] if not isinstance(run, list) else run, collection, plan)
 
 
-@settings(max_examples=150, deadline=None)
 @given(
     st.lists(st.tuples(st.floats(-300, 300), st.integers(0, 3)), min_size=1, max_size=12),
     st.sampled_from(["", "@1", "@3"]),
@@ -43,7 +42,6 @@ def test_no_expectation_is_beyond_the_best_ranking(documents, cutoff):
     assert np.all((values <= 1) & (values >= 0))
 
 
-@settings(max_examples=100, deadline=None)
 @given(
     st.lists(st.floats(-100, 100), min_size=1, max_size=10),
     st.sampled_from(["log2", "reciprocal", "trecfair", "rbp(0.5)", (0.2, 1.0, 0.5)]),

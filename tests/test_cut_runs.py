@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from fairevals import FairevalsError
@@ -154,7 +154,6 @@ def test_on_the_command_line(tmp_path, capsys, monkeypatch):
     assert capsys.readouterr() == one
 
 
-@settings(max_examples=60, deadline=None)
 @given(
     st.lists(st.tuples(st.sampled_from("abc#\n"), st.integers(0, 40)), max_size=40),
     st.integers(1, 9),

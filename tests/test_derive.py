@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from fairevals.cli import derive as command
@@ -273,7 +273,6 @@ def table_of(lines) -> str:
     return "topic,doc,entity,annotator,ORIGIN\n" + "".join(",".join(row) + "\n" for row in rows)
 
 
-@settings(max_examples=80, deadline=None)
 @given(lines=LINES)
 def test_grades_and_memberships_against_slow_loops(tmp_path_factory, lines):
     derived = derived_of(tmp_path_factory.mktemp("d"), table_of(lines), ORIGIN)
@@ -296,7 +295,6 @@ def test_grades_and_memberships_against_slow_loops(tmp_path_factory, lines):
         np.testing.assert_allclose(weights[topic, doc], expected, rtol=1e-12)
 
 
-@settings(max_examples=40, deadline=None)
 @given(lines=LINES, copies=st.integers(2, 4), seed=st.integers(0, 99))
 def test_annotators_who_agree_count_once_in_memberships_and_order_does_not_matter(
     tmp_path_factory, lines, copies, seed
@@ -310,7 +308,6 @@ def test_annotators_who_agree_count_once_in_memberships_and_order_does_not_matte
     assert grades_of(again) == {page: copies * grade for page, grade in grades_of(once).items()}
 
 
-@settings(max_examples=40, deadline=None)
 @given(lines=LINES)
 def test_what_is_written_is_read_back_to_the_last_bit(tmp_path_factory, lines):
     folder = tmp_path_factory.mktemp("d")
@@ -498,7 +495,6 @@ SEEN = st.lists(
 )
 
 
-@settings(max_examples=120, deadline=None)
 @given(seen=SEEN)
 def test_agreement_against_all_units_written_out(tmp_path_factory, seen):
     table = "topic,doc,entity,annotator,ORIGIN\n"

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from fairevals.policy.diagnosis import PolicyDiagnosis, diagnose_policy
@@ -69,7 +69,6 @@ def test_ties_limit_what_a_temperature_can_do():
     assert (1 / (1 + x) + 1 / (2 + x)) / 2 == pytest.approx((1 + 5 / 12) / 2, rel=1e-9)
 
 
-@settings(deadline=None, max_examples=60)
 @given(
     st.lists(
         st.lists(st.floats(-1e3, 1e3) | st.sampled_from([0.0, 1.0]), min_size=2, max_size=8),

@@ -308,7 +308,7 @@ class Processes:
         return self
 
     def _wait(self, file: Path) -> str:
-        end = time.monotonic() + 30
+        end = time.monotonic() + 120
         while time.monotonic() < end:
             if file.exists() and file.read_text().strip().endswith("}"):
                 return file.read_text()
@@ -460,13 +460,13 @@ def scored_on(
         preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     )
     try:
-        end = time.monotonic() + 30
+        end = time.monotonic() + 120
         while not (cluster.folder / "reached").exists():
             assert time.monotonic() < end
             assert running.poll() is None, running.communicate()
             time.sleep(0.05)
         interrupt(running)
-        out, err = running.communicate(timeout=40)
+        out, err = running.communicate(timeout=120)
         return running.returncode, out, err
     finally:
         running.kill()

@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from fairevals.collection.groups import Attribute, load_attribute
@@ -161,7 +161,6 @@ ROWS = st.lists(
 
 
 @pytest.mark.filterwarnings("ignore::fairevals.errors.InputWarning")
-@settings(max_examples=60, deadline=None)
 @given(rows=ROWS, seed=st.integers(0, 99))
 def test_both_formats_and_the_frame_agree_with_a_slow_reading(tmp_path_factory, rows, seed):
     folder = tmp_path_factory.mktemp("m")
@@ -488,7 +487,6 @@ def test_the_sample_task_loads_in_all_its_formats():
         np.testing.assert_allclose(attribute.target[attribute.applies].sum(axis=1), 1, atol=1e-12)
 
 
-@settings(max_examples=60, deadline=None)
 @pytest.mark.filterwarnings("ignore:.*do not sum to 1:fairevals.FairevalsWarning")
 @given(
     rows=ROWS,

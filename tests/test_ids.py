@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import fairevals as fe
@@ -106,7 +106,6 @@ def test_keys_tell_topics_and_documents_apart(rows):
     assert len(set(keys(*reversed(parts(rows))).tolist())) == len(set(rows))
 
 
-@settings(max_examples=60)
 @given(rows_of, rows_of)
 def test_find_is_a_dict(rows, wanted):
     _find_is_a_dict(rows, wanted)

@@ -108,7 +108,6 @@ rows = st.lists(
 
 
 @given(rows)
-@settings(max_examples=60, deadline=None)
 def test_what_is_written_is_read(written):
     lines = [
         f"{grade!r} qid:{topic} " + " ".join(f"{n}:{v!r}" for n, v in sorted(pairs.items())) + f" # d{at}\n"

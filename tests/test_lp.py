@@ -4,7 +4,7 @@ from itertools import permutations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from fairevals.measures.disparity import group_disparity
@@ -23,7 +23,6 @@ def objective(exposure, grades, membership, lam):
 
 
 @given(st.integers(0, 10**6), st.integers(1, 9), st.integers(1, 4), st.floats(0, 5), st.booleans())
-@settings(max_examples=60, deadline=None)
 def test_no_ranking_and_no_mixture_beats_the_programme(seed, n, groups, lam, soft):
     rng = np.random.default_rng(seed)
     grades = rng.integers(0, 4, n) * rng.choice([1.0, 0.37])
@@ -40,7 +39,6 @@ def test_no_ranking_and_no_mixture_beats_the_programme(seed, n, groups, lam, sof
 
 
 @given(st.integers(0, 10**6), st.integers(2, 12), st.floats(0, 5))
-@settings(max_examples=60, deadline=None)
 def test_the_dual_reaches_the_objective_of_highs(seed, n, lam):
     """Two groups, merits that tie or do not, soft memberships, documents of neither group."""
     rng = np.random.default_rng(seed)
@@ -63,7 +61,6 @@ def test_the_dual_reaches_the_objective_of_highs(seed, n, lam):
 
 
 @given(st.integers(0, 10**6), st.integers(2, 40), st.floats(0, 5))
-@settings(max_examples=60, deadline=None)
 def test_the_dual_is_optimal_to_rounding(seed, n, lam):
     """The dual function has kinks where two documents exchange ranks; its least value bounds every policy."""
     rng = np.random.default_rng(seed)

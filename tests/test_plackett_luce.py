@@ -4,7 +4,7 @@ import itertools
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
@@ -375,7 +375,6 @@ def everything(scores, k, generators):
 
 
 @pytest.mark.slow
-@settings(deadline=None, max_examples=60)
 @given(
     st.lists(TOPIC, min_size=1, max_size=6), st.sampled_from([None, 1, 7]), st.integers(0, 3), st.booleans()
 )

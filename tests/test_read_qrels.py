@@ -6,7 +6,7 @@ import gzip
 
 import pandas as pd
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from fairevals import InputError, read_qrels
@@ -101,7 +101,6 @@ def test_missing_file(tmp_path):
         read_qrels(tmp_path / "none.qrels")
 
 
-@settings(max_examples=50)
 @given(
     st.dictionaries(
         st.tuples(st.sampled_from(["1", "2", "10", "R3"]), st.text("abé", min_size=1, max_size=2)),

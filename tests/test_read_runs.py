@@ -12,7 +12,7 @@ import threading
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from fairevals import InputError, UsageError, read_run
@@ -231,7 +231,6 @@ lines = st.lists(
 )
 
 
-@settings(max_examples=60)
 @given(lines, st.integers(3, 40), st.sampled_from([None, 1, 2, 3]), st.sampled_from(["score", "file"]))
 def test_pieces_of_any_size_read_alike(rows, size, depth, order):
     """A line, a character or a topic cut in two between pieces must not show."""
@@ -259,7 +258,6 @@ def _best(found, depth):
     return {code: docs[:depth] for code, docs in by_list.items()}
 
 
-@settings(max_examples=100)
 @given(
     st.lists(
         st.tuples(st.integers(0, 2), st.integers(0, 60), st.integers(0, 3)),
@@ -425,7 +423,6 @@ def test_blank_lines_of_a_table_count(tmp_path):
         read_run(written(tmp_path, text.replace("b", "a"), "x.csv"))
 
 
-@settings(max_examples=50)
 @given(st.lists(st.floats(-1e9, 1e9), min_size=1, max_size=20))
 def test_scores_of_tables_are_those_of_trec_runs(numbers):
     """One bit of difference would tear a tie apart."""

@@ -10,7 +10,7 @@ import lzma
 import zipfile
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from fairevals import InputError, read_qrels, read_run, read_task
@@ -82,7 +82,6 @@ def test_comments_before_a_trec_fair_header_and_a_table(tmp_path):
     assert read_run(put(tmp_path, b"<SYSDESC>x\nid\tseq_no\tdoc\nq1\t1\ta\n")).lists == [("q1", "1")]
 
 
-@settings(max_examples=60, deadline=None)
 @given(
     st.lists(st.sampled_from([b"#", b"# x", b"", b" ", b"\t# 1 2 3 4 5"]), min_size=4, max_size=4),
     st.integers(2, 40),

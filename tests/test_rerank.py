@@ -9,7 +9,7 @@ from typing import ClassVar
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import fairevals as fe
@@ -25,7 +25,6 @@ seeds = st.integers(0, 10**6)
 
 
 @given(seeds, st.integers(1, 12), st.floats(0.05, 0.95), st.sampled_from([0.05, 0.1, 0.3]))
-@settings(max_examples=60, deadline=None)
 def test_fa_ir_is_the_best_ranking_that_passes(seed, n, share, alpha):
     """At each rank the best document is taken unless too few protected documents would be there."""
     from scipy.stats import binom
@@ -73,7 +72,6 @@ def slow_det_const_sort(group, share):
 
 
 @given(seeds, st.integers(1, 15), st.integers(1, 4))
-@settings(max_examples=80, deadline=None)
 def test_det_const_sort_as_in_the_paper(seed, n, groups):
     rng = np.random.default_rng(seed)
     group, share = rng.integers(0, groups, n), rng.dirichlet(np.ones(groups))
@@ -93,7 +91,6 @@ def test_det_const_sort_of_documents_without_a_group():
 
 
 @given(seeds, st.integers(1, 8), st.floats(0, 1))
-@settings(max_examples=40, deadline=None)
 def test_quota_takes_the_best_mixture_at_each_rank(seed, n, strength):
     rng = np.random.default_rng(seed)
     scores, membership = np.sort(rng.random(n))[::-1], rng.dirichlet(np.ones(3), size=n)
