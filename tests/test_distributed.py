@@ -473,13 +473,14 @@ def scored_on(
         running.wait()
 
 
-@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
+@pytest.mark.parametrize("number", [signal.SIGKILL, pytest.param(signal.SIGTERM, marks=pytest.mark.thorough)])
 def test_the_scheduler_vanishes_while_it_works(waiting, number):
     code, out, err = scored_on(waiting, lambda _: waiting.started[0].send_signal(number))
     lost = f"the connection to the Dask cluster at {waiting.address!r} was lost"
     assert (code, out, err) == (1, "", f"fairevals: error: {lost}\n")
 
 
+@pytest.mark.thorough
 def test_the_scheduler_stops_answering(waiting):
     stop = waiting.started[0].send_signal
     code, out, err = scored_on(waiting, lambda _: stop(signal.SIGSTOP), "--timeout", "1")
@@ -487,6 +488,7 @@ def test_the_scheduler_stops_answering(waiting):
     assert err == "fairevals: error: the Dask scheduler has not answered for 1 s\n"
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(("number", "seconds"), [(signal.SIGKILL, 1), (signal.SIGSTOP, 3)])
 def test_no_worker_answers(waiting, number, seconds):
     """Neither killed nor frozen ones do."""
