@@ -18,7 +18,6 @@ from fairevals.annotate.export import (
 )
 from fairevals.annotate.pages import MISSING_PAGE
 from fairevals.annotate.site import Body, Site, first, whole
-from fairevals.errors import FairevalsError
 from fairevals.io.out import render
 
 SHOWN = 50
@@ -49,10 +48,7 @@ def routes(site: Site) -> list[Route]:
 
     async def act(request: Request) -> Response:
         body = await site.read_form(request, "/o")
-        try:
-            link = await run_in_threadpool(_act, site, body)
-        except FairevalsError as error:
-            raise HTTPException(400, str(error)) from None
+        link = await run_in_threadpool(_act, site, body)
         if link:  # in this answer only: what is stored is a hash
             return await run_in_threadpool(overview, request, link=link, link_of=first(body, "assessor"))
         return RedirectResponse("/o", 303)

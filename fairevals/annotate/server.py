@@ -133,6 +133,7 @@ def open_site(
         "seed": inputs.seed,
         "columns": columns(task),
     }
+    project = Project(store, hold=hold)
     with store.writing() as state:
         store.add_pages(pool)
         settings["secret"] = state.settings.get("secret") or secrets.token_hex(16)
@@ -140,8 +141,7 @@ def open_site(
             store.append("configure", **settings)
         for name, globs in assessors.items():
             if name not in state.assessors or state.assessors[name].topics != globs:
-                store.add_assessor(name, globs)
-    project = Project(store, hold=hold)
+                project.add_assessor(name, globs)
     _warn(store.state, about, files)
     tokens = {name: project.new_link(name) for name in assessors if not store.state.assessors[name].invited}
     return Site(project, task, fields, about, files, url), tokens

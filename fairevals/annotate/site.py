@@ -15,7 +15,7 @@ from urllib.parse import parse_qs, urlsplit
 from jinja2 import Environment
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.exceptions import HTTPException
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import HTMLResponse, PlainTextResponse, Response
 
 from fairevals.annotate.form import FormField
@@ -29,7 +29,7 @@ MAX_BODY = 1 << 16
 MAX_ADDRESS = 2000
 MAX_FIELDS = 500
 FAILURES, WINDOW = 10, 60.0
-"""So many wrong links from one address are answered in so many seconds."""
+"""After so many wrong links in so many seconds an address is told to wait."""
 
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; "
@@ -106,25 +106,25 @@ class Guard:
 
 
 class SignInLimit:
-    """Counts wrong links by address."""
+    """Counts wrong links by address.
+
+    A right link always works: nobody can guess one, and otherwise anyone could keep out all who share an address,
+    such as that of a proxy.
+    """
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self.clock, self.lock = clock, threading.Lock()
         self.failures: dict[str, deque[float]] = {}
 
-    def check(self, address: str) -> None:
-        """Raise 429 if the address has given too many wrong links."""
+    def failed(self, address: str) -> None:
+        """Count a wrong link; 429 if the address has given too many."""
         now = self.clock()
         with self.lock:
             self.failures = {key: times for key, times in self.failures.items() if now - times[-1] < WINDOW}
-            times = tuple(self.failures.get(address, ()))
-        if sum(now - when < WINDOW for when in times) >= FAILURES:
-            raise HTTPException(429, "Too many links that do not exist. Try again in a minute.")
-
-    def failed(self, address: str) -> None:
-        """Count a wrong link."""
-        with self.lock:
-            self.failures.setdefault(address, deque(maxlen=FAILURES)).append(self.clock())
+            times = self.failures.setdefault(address, deque(maxlen=FAILURES))
+            if len(times) == FAILURES and now - times[0] < WINDOW:
+                raise HTTPException(429, "Too many links that do not exist. Try again in a minute.")
+            times.append(now)
 
 
 def keyed(secret: str, *parts: str) -> str:
@@ -137,13 +137,13 @@ async def read_form_body(request: Request) -> dict[str, list[str]]:
     if not request.headers.get("content-type", "").startswith("application/x-www-form-urlencoded"):
         raise HTTPException(415, "Expected an urlencoded form.")
     body = b""
-    async for chunk in request.stream():
-        body += chunk
-        if len(body) > MAX_BODY:
-            raise HTTPException(413, "The form is too large.")
     try:
+        async for chunk in request.stream():
+            body += chunk
+            if len(body) > MAX_BODY:
+                raise HTTPException(413, "The form is too large.")
         return parse_qs(body.decode(), keep_blank_values=True, max_num_fields=MAX_FIELDS)
-    except ValueError:
+    except (ValueError, ClientDisconnect):
         raise HTTPException(400, "The form cannot be read.") from None
 
 

@@ -49,7 +49,7 @@ SCHEMA = "".join(
 def only_server(folder: Path) -> Iterator[None]:
     """Hold the lock of a project's folder; a `UsageError` if another server has it."""
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)  # it says who judged what
-    (folder / LOCK).touch()
+    (folder / LOCK).touch(0o600)
     holder = locked(folder / LOCK, wait=False)
     try:
         holder.__enter__()
@@ -78,6 +78,8 @@ class Store:
         if not create and not self.path.is_file():
             expected = "a folder that fairevals annotate has written"
             raise InputError(Place(str(self.folder)), f"there is no {DATABASE}", expected)
+        if create:
+            self.path.touch(0o600)  # for nobody else, in whatever folder; SQLite's other files follow
         try:
             # Autocommit: transactions begin and end where `writing` says so.
             self._db = sqlite3.connect(self.path, isolation_level=None, check_same_thread=False, timeout=30)
