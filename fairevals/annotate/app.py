@@ -78,7 +78,9 @@ def make_app(site: Site) -> Guard:
             )
         if request.method == "POST" and request.url.path.startswith("/a/page/"):
             return JSONResponse({"message": text}, code)
-        return site.show("message.html", code, title=f"{code}", text=text)
+        path = request.url.path[:2]
+        back = path if path in COOKIES and code != 401 else ""
+        return site.show("message.html", code, title=f"{code}", text=text, back=back)
 
     app = Starlette(
         routes=[

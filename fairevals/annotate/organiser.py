@@ -51,7 +51,7 @@ def routes(site: Site) -> list[Route]:
         link = await run_in_threadpool(_act, site, body)
         if link:  # in this answer only: what is stored is a hash
             return await run_in_threadpool(overview, request, link=link, link_of=first(body, "assessor"))
-        return RedirectResponse("/o", 303)
+        return RedirectResponse("/o#questions" if first(body, "do") == "answer" else "/o#assessors", 303)
 
     return [
         Route("/o", overview),
