@@ -25,7 +25,9 @@ def make_app(site: Site) -> Guard:
     limit = SignInLimit()
 
     def home(request: Request) -> Response:
-        return site.show("message.html", title="Annotation", text="Open your personal link to sign in.", back="")
+        return site.show(
+            "message.html", title="Annotation", text="Open your personal link to sign in.", back=""
+        )
 
     def sign_in(request: Request) -> Response:
         session = site.project.sign_in(request.path_params["token"])

@@ -41,9 +41,8 @@ def routes(site: Site) -> list[Route]:
 
     def annotations(request: Request) -> Response:
         site.who(request, "/o")
-        with site.project.store.lock:
-            table = annotations_table(site.state)
         headers = {"Content-Disposition": f'attachment; filename="{NAME}"'}
+        table = annotations_table(site.project.store)
         return Response(render(table, "csv"), media_type="text/csv; charset=utf-8", headers=headers)
 
     async def act(request: Request) -> Response:

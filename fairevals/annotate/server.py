@@ -1,5 +1,6 @@
 """Starts the annotation tool: brings task, pool, pages and assessors together, and serves them."""
 
+import gc
 import os
 import secrets
 import socket
@@ -213,7 +214,11 @@ def serve(
             ws="none",
             server_header=False,
         )
-        sys.setswitchinterval(0.0005)  # nobody waits long while the overview of a large project is computed
+        # Nobody should wait long: neither while the overview of a large project is computed, nor because Python looks
+        # through all of the project for objects that are not needed any more.
+        sys.setswitchinterval(0.0005)
+        gc.collect()
+        gc.freeze()
         with suppress(KeyboardInterrupt):  # the usual way to stop it
             uvicorn.Server(config).run(sockets=[opened])
 
