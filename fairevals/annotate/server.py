@@ -6,7 +6,7 @@ import secrets
 import socket
 import sys
 import warnings
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -58,25 +58,19 @@ def read_pool(path: str | os.PathLike[str]) -> list[tuple[str, str]]:
     source = Source.of(path)
     header = 1 if has_header(source, "topic", "doc") else 0
     form = LineFormat("a pool", (Column("topic"), Column("doc")), skip=header, rest=lambda rest: None)
-    pool = dict(_numbered(form, source))
-    if not pool:
-        raise InputError(
-            Place(source.name), "no page", "lines of topic and document, as fairevals pool writes them"
-        )
-    return list(pool)
-
-
-def _numbered(form: LineFormat, source: Source) -> Iterator[tuple[tuple[str, str], int]]:
-    seen: dict[tuple[str, str], int] = {}
+    pool: dict[tuple[str, str], int] = {}
     for number, cells, problem in form.examine(source):
         if problem:
             source.refuse(problem.error(), form.what)
         page = (cells[0].decode(), cells[1].decode())
-        if page in seen:
+        if page in pool:
             found = f"document {escape(page[1])!r} a second time in topic {escape(page[0])!r}"
-            raise InputError(Place(source.name, number), found, f"it once (first in line {seen[page]})")
-        seen[page] = number
-        yield page, number
+            raise InputError(Place(source.name, number), found, f"it once (first in line {pool[page]})")
+        pool[page] = number
+    if not pool:
+        expected = "lines of topic and document, as fairevals pool writes them"
+        raise InputError(Place(source.name), "no page", expected)
+    return list(pool)
 
 
 def read_assessors(path: str | os.PathLike[str]) -> dict[str, tuple[str, ...]]:

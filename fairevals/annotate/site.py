@@ -6,7 +6,7 @@ import ipaddress
 import threading
 import time
 from collections import deque
-from collections.abc import Awaitable, Callable, Collection, Mapping, MutableMapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -17,6 +17,7 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import HTMLResponse, PlainTextResponse, Response
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from fairevals.annotate.form import FormField
 from fairevals.annotate.pages import PageFiles
@@ -45,10 +46,6 @@ HEADERS = {
     "Cache-Control": "no-store",
 }
 
-Message = MutableMapping[str, Any]
-Receive = Callable[[], Awaitable[Message]]
-Send = Callable[[Message], Awaitable[None]]
-
 
 def host_of(address: str) -> str:
     """The host of a Host header, without the port.
@@ -69,7 +66,7 @@ class Guard:
     Addresses in numbers are safe, because nobody can make them point elsewhere.
     """
 
-    def __init__(self, app: Any, hosts: Collection[str]) -> None:
+    def __init__(self, app: ASGIApp, hosts: Collection[str]) -> None:
         self.app, self.hosts = app, {"localhost", *hosts}
 
     def knows(self, host: str) -> bool:
@@ -79,7 +76,7 @@ class Guard:
         except ValueError:
             return False
 
-    async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request."""
         if scope["type"] != "http":
             await self.app(scope, receive, send)
@@ -215,11 +212,11 @@ class Site:
         self.who(request, path)
         body = await read_form_body(request)
         host = request.headers.get("host", "")
-        own = (
+        own = {
             f"http://{host}",
             f"https://{host}",
             self.url,
-        )  # a proxy may hide the name that the browser knows
+        }  # a proxy may hide the name that the browser knows
         foreign = request.headers.get("origin", self.url) not in own
         given, expected = first(body, "token"), self.form_token(request, path)
         if foreign or not hmac.compare_digest(given.encode(), expected.encode()):

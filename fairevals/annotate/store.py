@@ -5,7 +5,7 @@ import sqlite3
 import threading
 import time
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any, Self
 
@@ -50,16 +50,15 @@ def only_server(folder: Path) -> Iterator[None]:
     """Hold the lock of a project's folder; a `UsageError` if another server has it."""
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)  # it says who judged what
     (folder / LOCK).touch(0o600)
-    holder = locked(folder / LOCK, wait=False)
-    try:
-        holder.__enter__()
-    except OSError as error:
-        problem = f"{escape(str(folder), 200)} is in use by another server ({escape(str(error.strerror))})"
-        raise UsageError(f"{problem}; stop it, or choose another folder") from None
-    try:
+    with ExitStack() as stack:
+        try:
+            stack.enter_context(locked(folder / LOCK, wait=False))
+        except OSError as error:
+            problem = (
+                f"{escape(str(folder), 200)} is in use by another server ({escape(str(error.strerror))})"
+            )
+            raise UsageError(f"{problem}; stop it, or choose another folder") from None
         yield
-    finally:
-        holder.__exit__(None, None, None)
 
 
 class Store:
