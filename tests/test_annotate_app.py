@@ -250,7 +250,14 @@ def test_forged_requests_achieve_nothing(site):
     assert lost.status_code == 404 and 'href="/a"' in lost.text  # no dead end
     assert ann.get(f"/a/page/{'9' * 5000}").status_code == 414
     assert ann.post(address, data={**body, "token": token}, headers={"Origin": "http://["}).status_code == 403
-    for host in ("evil.example", "evil.example:8765", "", "localhost.evil.example"):
+    for host in (
+        "evil.example",
+        "evil.example:8765",
+        "",
+        "localhost.evil.example",
+        "x@localhost",
+        "localhost/x",
+    ):
         assert ann.get(address, headers={"Host": host}).status_code == 400
     for host in ("127.0.0.1:8765", "[::1]:8765", "localhost:1"):
         assert client_of(site[0]).get("/", headers={"Host": host}).status_code == 200

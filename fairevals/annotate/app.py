@@ -78,10 +78,10 @@ def make_app(site: Site) -> Guard:
                 503,
                 "Nothing was saved: the server cannot write to its disk. Please tell the organiser.",
             )
-        if request.method == "POST" and request.url.path.startswith("/a/page/"):
+        path = request.scope["path"]
+        if request.method == "POST" and path.startswith("/a/page/"):
             return JSONResponse({"message": text}, code)
-        path = request.url.path[:2]
-        back = path if path in COOKIES and code != 401 else ""
+        back = path[:2] if path[:2] in COOKIES and code != 401 else ""
         return site.show("message.html", code, title=f"{code}", text=text, back=back)
 
     app = Starlette(

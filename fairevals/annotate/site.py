@@ -3,6 +3,7 @@
 import hashlib
 import hmac
 import ipaddress
+import re
 import threading
 import time
 from collections import deque
@@ -10,7 +11,7 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
-from urllib.parse import parse_qs, urlsplit
+from urllib.parse import parse_qs
 
 from jinja2 import Environment
 from starlette.datastructures import Headers, MutableHeaders
@@ -48,15 +49,13 @@ HEADERS = {
 
 
 def host_of(address: str) -> str:
-    """The host of a Host header, without the port.
+    """The host of a Host header, without the port; empty if it is anything else.
 
-    >>> host_of("localhost:8765"), host_of("[::1]:80")
-    ('localhost', '::1')
+    >>> host_of("LocalHost:8765"), host_of("[::1]:80"), host_of("localhost/x")
+    ('localhost', '::1', '')
     """
-    try:
-        return urlsplit(f"//{address}").hostname or ""
-    except ValueError:
-        return ""
+    match = re.fullmatch(r"(?:\[([\da-f:.]+)\]|([\w.-]+))(?::\d+)?", address.lower())
+    return match[1] or match[2] if match else ""
 
 
 class Guard:
