@@ -137,6 +137,13 @@ def test_the_overview_follows_every_change(site, tmp_path):
     look()
     assert judge(ann, {"Somebody Else": "1"}, page="/a/page/1").status_code == 200
     look()
+    listed = re.findall(r'"/a/page/(\d)"', ann.get("/a/mine").text)
+    assert listed[0] == "1" and sorted(listed) == ["1", "2", "3"]  # the latest first
+    assert 'href="/a/page/1" id="back"' in ann.get("/a/page/2").text
+    assert [entity["entity"] for entity in site[0].state.names_used("ann", "R01")] == [
+        "Somebody Else",
+        "Wanda Ant",
+    ]
     token = token_in(organiser.get("/o").text)
     organiser.post("/o", data={"token": token, "do": "unassign", "assessor": "bob", "saved": "yes"})
     look()

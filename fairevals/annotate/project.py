@@ -136,7 +136,7 @@ class Project:
 
     def _release(self, who: str, reason: str, *, saved: bool = False) -> int:
         one = self.store.state.assessors[who]
-        pages = sorted(one.open | one.saved if saved else one.open)
+        pages = sorted({*one.open, *one.saved} if saved else one.open)
         for page in pages:
             self.store.append("release", who, page, reason=reason)
         return len(pages)
