@@ -96,7 +96,7 @@ class Store:
         (tables,) = self._db.execute("SELECT count(*) FROM sqlite_master").fetchone()
         (mark,) = self._db.execute("PRAGMA application_id").fetchone()
         if mark != FORMAT and (tables or not create):
-            raise sqlite3.DatabaseError("a database of another program")
+            raise sqlite3.DatabaseError("a database of another program or version")
         self._db.execute("PRAGMA journal_mode = WAL")
         self._db.execute("PRAGMA synchronous = FULL")  # a commit returns when the disk has it
         self._db.execute("PRAGMA foreign_keys = ON")
