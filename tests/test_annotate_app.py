@@ -519,6 +519,8 @@ def test_searching_marks_text_and_nothing_else(tmp_path):
         ("gb2312", "镕€".encode("gbk", "ignore") + "㐂".encode("gb18030"), "镕㐂"),
         ("shift_jis", "①髙".encode("cp932"), "①髙"),
         ("x-sjis", "①".encode("cp932"), "①"),
+        ("Windows-31J", "髙".encode("cp932"), "髙"),
+        ("windows-874", b"\xa1", "ก"),
         ("ks_c_5601-1987", "똠".encode("cp949"), "똠"),
         ("big5", "嘅".encode("big5hkscs"), "嘅"),
         ("windows-1251", "Ж".encode("cp1251"), "Ж"),

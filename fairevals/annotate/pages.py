@@ -142,13 +142,17 @@ DECLARED = (
 MEANT = {
     **dict.fromkeys(("ascii", "iso8859-1"), "cp1252"),
     "iso8859-9": "cp1254",
-    **dict.fromkeys(("iso8859-11", "tis-620"), "cp874"),
-    **dict.fromkeys(("gb2312", "gbk"), "gb18030"),
-    "big5": "big5hkscs",
-    "shift_jis": "cp932",
-    "euc_kr": "cp949",
+    **dict.fromkeys(("iso8859-11", "tis-620", "windows-874"), "cp874"),
+    **dict.fromkeys(("gb2312", "gbk", "gb_2312-80"), "gb18030"),
+    **dict.fromkeys(("big5", "cn-big5"), "big5hkscs"),
+    **dict.fromkeys(("shift_jis", "windows-31j"), "cp932"),
+    **dict.fromkeys(("euc_kr", "windows-949"), "cp949"),
+    "koi8": "koi8-r",
+    "koi8-ru": "koi8-u",
+    "iso-8859-8-i": "iso8859-8",
 }
-"""Encodings that browsers read as another one with more characters (encoding.spec.whatwg.org)."""
+"""Names that Python does not know, and encodings that browsers read as one with more characters
+(encoding.spec.whatwg.org)."""
 ENCODINGS = {
     *("utf-8", "gb18030", "big5hkscs", "cp932", "euc_jp", "iso2022_jp", "cp949", "koi8-r", "koi8-u"),
     *("mac-roman", "mac-cyrillic", "cp866", "cp874", *(f"cp{number}" for number in range(1250, 1259))),
@@ -166,7 +170,8 @@ def decoded(data: bytes, *, html: bool) -> str:
     for pattern in DECLARED if html else ():
         if declared := pattern.search(data[:2048]):
             with suppress(LookupError):
-                name = codecs.lookup(declared[1].decode().lower().removeprefix("x-")).name
+                label = declared[1].decode().lower().removeprefix("x-")
+                name = codecs.lookup(MEANT.get(label, label)).name
                 if (name := MEANT.get(name, name)) in ENCODINGS:
                     return data.decode(name, "replace")
             break
