@@ -285,7 +285,17 @@ def test_mistakes_are_shown_where_they_are_and_earlier_names_are_offered(server,
     page.keyboard.press("Delete")
     page.locator("[data-na=e0f0]").click()
     page.keyboard.press("Enter")
-    page.keyboard.press("0")  # not known
+    chosen = "Array.from(document.querySelectorAll('[name=e0f1]:checked')).map((e) => e.value)"
+    groups = []
+    for kind, keys in (("several", "130012"), ("one", "1330")):
+        page.evaluate(f"document.querySelector('[data-name=e0f1]').dataset.kind = '{kind}'")
+        for key in keys:
+            page.keyboard.press(key)
+            groups.append("|".join(page.evaluate(chosen)))
+    assert groups == [
+        *("Africa", "Africa|Asia", "NA", "", "Africa", "Africa|Americas"),
+        *("Americas", "Asia", "", "NA"),  # a choice can be taken back
+    ]
     page.keyboard.press("Enter")
     page.keyboard.type("https://example.org/x")
     page.keyboard.press("Enter")

@@ -1,5 +1,7 @@
 """The web application: signing in, pages of strangers, files of our own, and the routes of both sides."""
 
+import hmac
+import logging
 from importlib.resources import files
 
 from starlette.applications import Starlette
@@ -11,11 +13,11 @@ from starlette.routing import Route
 from fairevals.annotate import assessor, organiser
 from fairevals.annotate.pages import MISSING_PAGE, is_pdf, page_text
 from fairevals.annotate.site import COOKIES, Guard, SignInLimit, Site, host_of
+from fairevals.errors import InputError, UsageError
 
 STATIC = {"annotate.js": "text/javascript", "annotate.css": "text/css"}
 MAX_AGE = 60 * 86400
 """Seconds that a browser stays signed in."""
-MAX_FIND = 200
 
 
 def make_app(site: Site) -> Guard:
@@ -23,14 +25,14 @@ def make_app(site: Site) -> Guard:
     limit = SignInLimit()
 
     def home(request: Request) -> Response:
-        return site.show("message.html", title="Annotation", text="Open your personal link to sign in.")
+        return site.show(
+            "message.html", title="Annotation", text="Open your personal link to sign in.", back=""
+        )
 
     def sign_in(request: Request) -> Response:
-        address = request.client.host if request.client else ""
-        limit.check(address)
         session = site.project.sign_in(request.path_params["token"])
         if session is None:
-            limit.failed(address)
+            limit.failed(request.client.host if request.client else "")
             raise HTTPException(
                 404, "This link is not valid, or not any more. Ask the organiser for a new one."
             )
@@ -45,15 +47,16 @@ def make_app(site: Site) -> Guard:
 
     def page(request: Request) -> Response:
         number = int(request.path_params["number"])
-        given = f"/page/{number}-{request.path_params['key']}"
-        pooled = site.state.pages.get(number) if given == site.page_address(number) else None
+        address = site.page_address(number).encode()
+        known = hmac.compare_digest(f"/page/{number}-{request.path_params['key']}".encode(), address)
+        pooled = site.state.pages.get(number) if known else None
         file = site.files.find(pooled.doc) if pooled else MISSING_PAGE
         if file.kind not in ("html", "text", "pdf"):
             raise HTTPException(404, "There is no such page.")
         framed = {"X-Frame-Options": "SAMEORIGIN"}
         if is_pdf(file):  # a browser's own viewer does not work in a sandbox
             return FileResponse(file.path, headers=framed, media_type="application/pdf")
-        content, headers = page_text(file, request.query_params.get("find", "")[:MAX_FIND])
+        content, headers = page_text(file, request.query_params.get("find", ""))
         return Response(content, headers=headers | framed)
 
     def static(request: Request) -> Response:
@@ -64,15 +67,22 @@ def make_app(site: Site) -> Guard:
         return Response(content, media_type=STATIC[name], headers={"Cache-Control": "no-cache"})
 
     def error(request: Request, problem: Exception) -> Response:
-        code = problem.status_code if isinstance(problem, HTTPException) else 500
-        text = (
-            problem.detail
-            if isinstance(problem, HTTPException)
-            else "The server made a mistake. Nothing was saved."
-        )
-        if request.method == "POST" and request.url.path.startswith("/a/page/"):
+        code, text = 500, "The server made a mistake. Nothing was saved."
+        if isinstance(problem, HTTPException):
+            code, text = problem.status_code, problem.detail
+        elif isinstance(problem, UsageError):
+            code, text = 400, str(problem)
+        elif isinstance(problem, InputError):  # of the database
+            logging.getLogger(__name__).error("%s", problem)
+            code, text = (
+                503,
+                "Nothing was saved: the server cannot write to its disk. Please tell the organiser.",
+            )
+        path = request.scope["path"]
+        if request.method == "POST" and path.startswith("/a/page/"):
             return JSONResponse({"message": text}, code)
-        return site.show("message.html", code, title=f"{code}", text=text)
+        back = path[:2] if path[:2] in COOKIES and code != 401 else ""
+        return site.show("message.html", code, title=f"{code}", text=text, back=back)
 
     app = Starlette(
         routes=[
@@ -83,6 +93,6 @@ def make_app(site: Site) -> Guard:
             *assessor.routes(site),
             *organiser.routes(site),
         ],
-        exception_handlers={HTTPException: error, 500: error},
+        exception_handlers=dict.fromkeys((HTTPException, UsageError, InputError, 500), error),
     )
     return Guard(app, {host_of(site.url.partition("//")[2])})

@@ -111,7 +111,7 @@ def _page_values(site: Site, who: str, number: int) -> dict[str, Any]:
         ],
         "questions": state.questions_of(who, number),
         "done": len(done),
-        "back": max(done - {number}, key=lambda other: state.places[other][who].saved, default=0),
+        "back": next((other for other in reversed(done) if other != number), 0),
         "messages": {**PROBLEMS, "errors": MESSAGES["errors"]},
     }
 
@@ -119,7 +119,7 @@ def _page_values(site: Site, who: str, number: int) -> dict[str, Any]:
 def _own_pages(site: Site, who: str, most: int | None) -> dict[str, Any]:
     """What the template of an assessor's own pages needs: open, waiting and saved pages, the latest first."""
     state, one = site.state, site.state.assessors[who]
-    saved = sorted(one.saved, key=lambda number: -state.places[number][who].saved)
+    saved = list(reversed(one.saved))
     answered = {q.page for q in state.questions.values() if q.assessor == who and q.answer}
 
     def row(number: int) -> dict[str, Any]:

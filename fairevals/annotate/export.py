@@ -1,10 +1,9 @@
 """The annotations as the table that `derive` reads, and how far the work is."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from fairevals.annotate.state import State
 from fairevals.annotate.store import Store
 from fairevals.derive.agreement import AnnotationSummary, AnnotationTally
 from fairevals.derive.pages import (
@@ -23,20 +22,30 @@ NAME = "annotations.csv"
 AGREEMENT = ("shared pages", "positive agreement", "alpha, entity on page", "alpha, any entity")
 
 
-def annotations_table(state: State, topic: str | None = None) -> Table:
+def annotations_table(store: Store, topics: Iterable[str] | None = None) -> Table:
     """What assessors have saved: one row per entity, and one without entity where an assessor found none.
 
     Rows are in the order of topics and pages of the pool, then of assessors. Corrected entries count as corrected.
+    Others can work between two topics.
     """
+    state = store.state
     added = list(state.settings["columns"])
-    rows = [
-        (page.topic, page.doc, entity["entity"], who, *(entity.get(column, "") for column in added))
-        for numbers in (state.numbers.values() if topic is None else [state.numbers[topic]])
-        for page, places in ((state.pages[number], state.places.get(number, {})) for number in numbers)
-        for who, place in sorted(places.items())
-        if place.saved
-        for entity in place.entities or ({"entity": ""},)
-    ]
+    rows: list[tuple[str, ...]] = []
+    for topic in list(state.numbers) if topics is None else topics:
+        with store.lock:
+            rows += (
+                (
+                    topic,
+                    state.pages[number].doc,
+                    entity["entity"],
+                    who,
+                    *(entity.get(name, "") for name in added),
+                )
+                for number in state.numbers[topic]
+                for who, place in sorted(state.places.get(number, {}).items())
+                if place.saved
+                for entity in place.entities or ({"entity": ""},)
+            )
     return Table((*ANNOTATION_COLUMNS, *added), tuple(rows))
 
 
@@ -46,7 +55,7 @@ def export_annotations(folder: str | Path, *, spreadsheet: bool = False) -> str:
     With `spreadsheet`, texts that a spreadsheet would take for a formula start with `'`.
     """
     with Store(folder) as store:
-        return render(annotations_table(store.state), "csv", spreadsheet=spreadsheet)
+        return render(annotations_table(store), "csv", spreadsheet=spreadsheet)
 
 
 @dataclass(frozen=True)
@@ -91,7 +100,7 @@ class Overview:
                 return self._known[topic][1]
             saved = [sum(bool(p.saved) for p in state.places.get(n, {}).values()) for n in numbers]
             complete = sum(count >= state.per_page for count in saved)
-            table = annotations_table(state, topic)
+            table = annotations_table(self.store, [topic])
         pages: tuple[AnnotatedPage, ...] = ()
         if table.rows:  # through the same reader as `derive`
             pages = annotated_pages(read_annotations(Source.of(render(table, "csv").encode(), NAME)))

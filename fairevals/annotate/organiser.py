@@ -18,7 +18,6 @@ from fairevals.annotate.export import (
 )
 from fairevals.annotate.pages import MISSING_PAGE
 from fairevals.annotate.site import Body, Site, first, whole
-from fairevals.errors import FairevalsError
 from fairevals.io.out import render
 
 SHOWN = 50
@@ -42,20 +41,16 @@ def routes(site: Site) -> list[Route]:
 
     def annotations(request: Request) -> Response:
         site.who(request, "/o")
-        with site.project.store.lock:
-            table = annotations_table(site.state)
         headers = {"Content-Disposition": f'attachment; filename="{NAME}"'}
+        table = annotations_table(site.project.store)
         return Response(render(table, "csv"), media_type="text/csv; charset=utf-8", headers=headers)
 
     async def act(request: Request) -> Response:
         body = await site.read_form(request, "/o")
-        try:
-            link = await run_in_threadpool(_act, site, body)
-        except FairevalsError as error:
-            raise HTTPException(400, str(error)) from None
+        link = await run_in_threadpool(_act, site, body)
         if link:  # in this answer only: what is stored is a hash
             return await run_in_threadpool(overview, request, link=link, link_of=first(body, "assessor"))
-        return RedirectResponse("/o", 303)
+        return RedirectResponse("/o#questions" if first(body, "do") == "answer" else "/o#assessors", 303)
 
     return [
         Route("/o", overview),

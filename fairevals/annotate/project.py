@@ -136,7 +136,7 @@ class Project:
 
     def _release(self, who: str, reason: str, *, saved: bool = False) -> int:
         one = self.store.state.assessors[who]
-        pages = sorted(one.open | one.saved if saved else one.open)
+        pages = sorted({*one.open, *one.saved} if saved else one.open)
         for page in pages:
             self.store.append("release", who, page, reason=reason)
         return len(pages)
@@ -170,9 +170,8 @@ class Project:
         return self.store.state.sessions.get(token_hash(cookie))
 
 
-def check_name(name: str) -> str:
-    """An assessor's name, if it can stand in a table; else a `UsageError`."""
+def check_name(name: str) -> None:
+    """A `UsageError` if an assessor's name cannot stand in a table."""
     if not name or name != name.strip() or not name.isprintable() or len(name) > 100:
         expected = "1 to 100 printable characters without spaces around them"
         raise UsageError(f"an assessor cannot be called {escape(name)!r}; expected {expected}")
-    return name

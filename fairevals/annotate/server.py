@@ -1,11 +1,12 @@
 """Starts the annotation tool: brings task, pool, pages and assessors together, and serves them."""
 
+import gc
 import os
 import secrets
 import socket
 import sys
 import warnings
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -57,25 +58,19 @@ def read_pool(path: str | os.PathLike[str]) -> list[tuple[str, str]]:
     source = Source.of(path)
     header = 1 if has_header(source, "topic", "doc") else 0
     form = LineFormat("a pool", (Column("topic"), Column("doc")), skip=header, rest=lambda rest: None)
-    pool = dict(_numbered(form, source))
-    if not pool:
-        raise InputError(
-            Place(source.name), "no page", "lines of topic and document, as fairevals pool writes them"
-        )
-    return list(pool)
-
-
-def _numbered(form: LineFormat, source: Source) -> Iterator[tuple[tuple[str, str], int]]:
-    seen: dict[tuple[str, str], int] = {}
+    pool: dict[tuple[str, str], int] = {}
     for number, cells, problem in form.examine(source):
         if problem:
             source.refuse(problem.error(), form.what)
         page = (cells[0].decode(), cells[1].decode())
-        if page in seen:
+        if page in pool:
             found = f"document {escape(page[1])!r} a second time in topic {escape(page[0])!r}"
-            raise InputError(Place(source.name, number), found, f"it once (first in line {seen[page]})")
-        seen[page] = number
-        yield page, number
+            raise InputError(Place(source.name, number), found, f"it once (first in line {pool[page]})")
+        pool[page] = number
+    if not pool:
+        expected = "lines of topic and document, as fairevals pool writes them"
+        raise InputError(Place(source.name), "no page", expected)
+    return list(pool)
 
 
 def read_assessors(path: str | os.PathLike[str]) -> dict[str, tuple[str, ...]]:
@@ -133,6 +128,7 @@ def open_site(
         "seed": inputs.seed,
         "columns": columns(task),
     }
+    project = Project(store, hold=hold)
     with store.writing() as state:
         store.add_pages(pool)
         settings["secret"] = state.settings.get("secret") or secrets.token_hex(16)
@@ -140,8 +136,7 @@ def open_site(
             store.append("configure", **settings)
         for name, globs in assessors.items():
             if name not in state.assessors or state.assessors[name].topics != globs:
-                store.add_assessor(name, globs)
-    project = Project(store, hold=hold)
+                project.add_assessor(name, globs)
     _warn(store.state, about, files)
     tokens = {name: project.new_link(name) for name in assessors if not store.state.assessors[name].invited}
     return Site(project, task, fields, about, files, url), tokens
@@ -213,7 +208,11 @@ def serve(
             ws="none",
             server_header=False,
         )
-        sys.setswitchinterval(0.0005)  # nobody waits long while the overview of a large project is computed
+        # Nobody should wait long: neither while the overview of a large project is computed, nor because Python looks
+        # through all of the project for objects that are not needed any more.
+        sys.setswitchinterval(0.0005)
+        gc.collect()
+        gc.freeze()
         with suppress(KeyboardInterrupt):  # the usual way to stop it
             uvicorn.Server(config).run(sockets=[opened])
 

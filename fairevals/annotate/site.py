@@ -3,20 +3,22 @@
 import hashlib
 import hmac
 import ipaddress
+import re
 import threading
 import time
 from collections import deque
-from collections.abc import Awaitable, Callable, Collection, Mapping, MutableMapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
-from urllib.parse import parse_qs, urlsplit
+from urllib.parse import parse_qs
 
 from jinja2 import Environment
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.exceptions import HTTPException
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import HTMLResponse, PlainTextResponse, Response
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from fairevals.annotate.form import FormField
 from fairevals.annotate.pages import PageFiles
@@ -29,7 +31,7 @@ MAX_BODY = 1 << 16
 MAX_ADDRESS = 2000
 MAX_FIELDS = 500
 FAILURES, WINDOW = 10, 60.0
-"""So many wrong links from one address are answered in so many seconds."""
+"""After so many wrong links in so many seconds an address is told to wait."""
 
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; "
@@ -45,21 +47,15 @@ HEADERS = {
     "Cache-Control": "no-store",
 }
 
-Message = MutableMapping[str, Any]
-Receive = Callable[[], Awaitable[Message]]
-Send = Callable[[Message], Awaitable[None]]
-
 
 def host_of(address: str) -> str:
-    """The host of a Host header, without the port.
+    """The host of a Host header, without the port; empty if it is anything else.
 
-    >>> host_of("localhost:8765"), host_of("[::1]:80")
-    ('localhost', '::1')
+    >>> host_of("LocalHost:8765"), host_of("[::1]:80"), host_of("localhost/x")
+    ('localhost', '::1', '')
     """
-    try:
-        return urlsplit(f"//{address}").hostname or ""
-    except ValueError:
-        return ""
+    match = re.fullmatch(r"(?:\[([\da-f:.]+)\]|([\w.-]+))(?::\d+)?", address.lower())
+    return match[1] or match[2] if match else ""
 
 
 class Guard:
@@ -69,7 +65,7 @@ class Guard:
     Addresses in numbers are safe, because nobody can make them point elsewhere.
     """
 
-    def __init__(self, app: Any, hosts: Collection[str]) -> None:
+    def __init__(self, app: ASGIApp, hosts: Collection[str]) -> None:
         self.app, self.hosts = app, {"localhost", *hosts}
 
     def knows(self, host: str) -> bool:
@@ -79,7 +75,7 @@ class Guard:
         except ValueError:
             return False
 
-    async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request."""
         if scope["type"] != "http":
             await self.app(scope, receive, send)
@@ -106,25 +102,25 @@ class Guard:
 
 
 class SignInLimit:
-    """Counts wrong links by address."""
+    """Counts wrong links by address.
+
+    A right link always works: nobody can guess one, and otherwise anyone could keep out all who share an address,
+    such as that of a proxy.
+    """
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self.clock, self.lock = clock, threading.Lock()
         self.failures: dict[str, deque[float]] = {}
 
-    def check(self, address: str) -> None:
-        """Raise 429 if the address has given too many wrong links."""
+    def failed(self, address: str) -> None:
+        """Count a wrong link; 429 if the address has given too many."""
         now = self.clock()
         with self.lock:
             self.failures = {key: times for key, times in self.failures.items() if now - times[-1] < WINDOW}
-            times = tuple(self.failures.get(address, ()))
-        if sum(now - when < WINDOW for when in times) >= FAILURES:
-            raise HTTPException(429, "Too many links that do not exist. Try again in a minute.")
-
-    def failed(self, address: str) -> None:
-        """Count a wrong link."""
-        with self.lock:
-            self.failures.setdefault(address, deque(maxlen=FAILURES)).append(self.clock())
+            times = self.failures.setdefault(address, deque(maxlen=FAILURES))
+            if len(times) == FAILURES and now - times[0] < WINDOW:
+                raise HTTPException(429, "Too many links that do not exist. Try again in a minute.")
+            times.append(now)
 
 
 def keyed(secret: str, *parts: str) -> str:
@@ -137,13 +133,13 @@ async def read_form_body(request: Request) -> dict[str, list[str]]:
     if not request.headers.get("content-type", "").startswith("application/x-www-form-urlencoded"):
         raise HTTPException(415, "Expected an urlencoded form.")
     body = b""
-    async for chunk in request.stream():
-        body += chunk
-        if len(body) > MAX_BODY:
-            raise HTTPException(413, "The form is too large.")
     try:
+        async for chunk in request.stream():
+            body += chunk
+            if len(body) > MAX_BODY:
+                raise HTTPException(413, "The form is too large.")
         return parse_qs(body.decode(), keep_blank_values=True, max_num_fields=MAX_FIELDS)
-    except ValueError:
+    except (ValueError, ClientDisconnect):
         raise HTTPException(400, "The form cannot be read.") from None
 
 
@@ -215,11 +211,11 @@ class Site:
         self.who(request, path)
         body = await read_form_body(request)
         host = request.headers.get("host", "")
-        own = (
+        own = {
             f"http://{host}",
             f"https://{host}",
             self.url,
-        )  # a proxy may hide the name that the browser knows
+        }  # a proxy may hide the name that the browser knows
         foreign = request.headers.get("origin", self.url) not in own
         given, expected = first(body, "token"), self.form_token(request, path)
         if foreign or not hmac.compare_digest(given.encode(), expected.encode()):

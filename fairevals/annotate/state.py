@@ -71,7 +71,8 @@ class Assessor:
     skipped: set[int] = field(default_factory=set)
     open: set[int] = field(default_factory=set)
     """Pages with a place that is not saved."""
-    saved: set[int] = field(default_factory=set)
+    saved: dict[int, str] = field(default_factory=dict)
+    """Saved pages with their topics, in the order in which they were last saved."""
     held: set[int] = field(default_factory=set)
     """Pages on which there ever was a place."""
     late: int = 0
@@ -159,9 +160,8 @@ class State:
 
     def names_used(self, who: str, topic: str) -> list[Entity]:
         """The assessor's own entities in a topic, each name once with its latest values, sorted."""
-        mine = (page for page in self.assessors[who].saved if self.pages[page].topic == topic)
-        places = sorted((self.places[page][who] for page in mine), key=lambda place: place.saved)
-        latest = {entity["entity"]: entity for place in places for entity in place.entities}
+        mine = [page for page, of in self.assessors[who].saved.items() if of == topic]
+        latest = {entity["entity"]: entity for page in mine for entity in self.places[page][who].entities}
         return [latest[name] for name in sorted(latest)]
 
     def questions_of(self, who: str, page: int) -> list[Question]:
@@ -212,7 +212,8 @@ class State:
                 one = self.assessors[who]
                 one.open.discard(page)
                 one.skipped.discard(page)
-                one.saved.add(page)
+                one.saved.pop(page, None)
+                one.saved[page] = self.pages[page].topic
             case "late":
                 self.assessors[who].late += 1
             case "ask":
@@ -246,7 +247,7 @@ class State:
         else:
             del places[who]
             one.open.discard(page)
-            one.saved.discard(page)
+            one.saved.pop(page, None)
         for other in places:
             if other != who:
                 self.shared[frozenset((who, other))] += step

@@ -5,7 +5,7 @@ import sqlite3
 import threading
 import time
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any, Self
 
@@ -49,17 +49,16 @@ SCHEMA = "".join(
 def only_server(folder: Path) -> Iterator[None]:
     """Hold the lock of a project's folder; a `UsageError` if another server has it."""
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)  # it says who judged what
-    (folder / LOCK).touch()
-    holder = locked(folder / LOCK, wait=False)
-    try:
-        holder.__enter__()
-    except OSError as error:
-        problem = f"{escape(str(folder), 200)} is in use by another server ({escape(str(error.strerror))})"
-        raise UsageError(f"{problem}; stop it, or choose another folder") from None
-    try:
+    (folder / LOCK).touch(0o600)
+    with ExitStack() as stack:
+        try:
+            stack.enter_context(locked(folder / LOCK, wait=False))
+        except OSError as error:
+            problem = (
+                f"{escape(str(folder), 200)} is in use by another server ({escape(str(error.strerror))})"
+            )
+            raise UsageError(f"{problem}; stop it, or choose another folder") from None
         yield
-    finally:
-        holder.__exit__(None, None, None)
 
 
 class Store:
@@ -78,6 +77,8 @@ class Store:
         if not create and not self.path.is_file():
             expected = "a folder that fairevals annotate has written"
             raise InputError(Place(str(self.folder)), f"there is no {DATABASE}", expected)
+        if create:
+            self.path.touch(0o600)  # for nobody else, in whatever folder; SQLite's other files follow
         try:
             # Autocommit: transactions begin and end where `writing` says so.
             self._db = sqlite3.connect(self.path, isolation_level=None, check_same_thread=False, timeout=30)
@@ -95,7 +96,7 @@ class Store:
         (tables,) = self._db.execute("SELECT count(*) FROM sqlite_master").fetchone()
         (mark,) = self._db.execute("PRAGMA application_id").fetchone()
         if mark != FORMAT and (tables or not create):
-            raise sqlite3.DatabaseError("a database of another program")
+            raise sqlite3.DatabaseError("a database of another program or version")
         self._db.execute("PRAGMA journal_mode = WAL")
         self._db.execute("PRAGMA synchronous = FULL")  # a commit returns when the disk has it
         self._db.execute("PRAGMA foreign_keys = ON")

@@ -20,14 +20,12 @@ const show = (text, kind = "") => { message.textContent = text; message.classNam
 const entries = () => [...new FormData(form)].filter(([name]) => !["token", "version"].includes(name));
 
 function fill(pairs) {
-  for (const input of form.querySelectorAll("input[type=checkbox], input[type=radio]")) {
+  for (const input of form.querySelectorAll("[type=checkbox]")) {
     input.checked = pairs.some(([name, value]) => name === input.name && value === input.value);
   }
   for (const [name, value] of pairs) {
     const input = form.elements[name];
-    if (input instanceof HTMLInputElement || input instanceof HTMLTextAreaElement) {
-      if (!["checkbox", "radio"].includes(input.type)) input.value = value;
-    }
+    if (input instanceof HTMLElement && input.type !== "checkbox") input.value = value;
   }
   form.querySelectorAll(".number").forEach(showBin);
 }
@@ -51,6 +49,8 @@ function restoreDraft() {
 
 // Values ------------------------------------------------------------------------------------------------------------
 
+const isFilled = (input) => (input.type === "checkbox" ? input.checked : input.value.trim() !== "");
+
 function showBin(input) {
   if (/^n\/?a?$/i.test(input.value.trim())) input.value = "NA";
   const text = input.value.trim(), value = Number(text), output = input.parentElement.querySelector(".bin");
@@ -66,12 +66,11 @@ function showBin(input) {
 function fillEarlier(input) {
   const earlier = used.find(([name]) => name === input.value.trim());
   const fields = Array.from(form.elements).filter((e) => e.name && e.name.startsWith(`${input.name}f`));
-  if (!earlier || fields.some((e) => (["checkbox", "radio"].includes(e.type) ? e.checked : e.value))) return;
+  if (!earlier || fields.some(isFilled)) return;
   for (const element of fields) {
     const value = earlier[1 + Number(element.name.split("f")[1])];
-    if (["checkbox", "radio"].includes(element.type)) {
-      element.checked = value === element.value || value.split("|").includes(element.value);
-    } else element.value = value;
+    if (element.type === "checkbox") element.checked = value.split("|").includes(element.value);
+    else element.value = value;
   }
   form.querySelectorAll(".number").forEach(showBin);
 }
@@ -80,8 +79,7 @@ function fillEarlier(input) {
 function problems() {
   const errors = {}, seen = new Set();
   for (const entity of form.querySelectorAll(".entity")) {
-    const inputs = Array.from(entity.querySelectorAll("input"));
-    if (!inputs.some((e) => (["checkbox", "radio"].includes(e.type) ? e.checked : e.value.trim()))) continue;
+    if (!Array.from(entity.querySelectorAll("input")).some(isFilled)) continue;
     const name = entity.querySelector(".name"), key = name.value.trim().replace(/\s+/g, " ").toLowerCase();
     if (!key) errors[name.name] = messages.name;
     else if (seen.has(key)) errors[name.name] = messages.same;
@@ -174,12 +172,8 @@ function pick(group, digit) {
   const inputs = Array.from(group.querySelectorAll("input"));
   const input = digit === 0 ? inputs.at(-1) : inputs.slice(0, -1)[digit - 1];
   if (!input) return;
-  input.checked = input.type === "radio" || !input.checked;
-  if (input.checked && input.type === "checkbox") {
-    for (const other of inputs) if ((digit === 0) !== (other === inputs.at(-1))) other.checked = false;
-  }
   input.focus();
-  keepDraft();
+  input.click();
 }
 
 document.addEventListener("keydown", (event) => {
@@ -228,9 +222,10 @@ form.addEventListener("input", (event) => {
 });
 form.addEventListener("change", (event) => {
   const group = event.target.closest(".choices");
-  if (group && event.target.checked && event.target.type === "checkbox") {
+  if (group && event.target.checked) {  // "not known" excludes the others, and where one is asked for, each does
     const inputs = Array.from(group.querySelectorAll("input")), unknown = inputs.at(-1);
-    for (const other of inputs) if ((event.target === unknown) !== (other === unknown)) other.checked = false;
+    const excluded = (other) => group.dataset.kind === "one" || (event.target === unknown) !== (other === unknown);
+    for (const other of inputs) if (other !== event.target && excluded(other)) other.checked = false;
   }
   if (event.target.classList.contains("name")) fillEarlier(event.target);
   keepDraft();
