@@ -288,7 +288,7 @@ def within_family(
     if groups.drawn is None:
         paired = pair(scores, m, r, b, places)
     else:
-        deviations = deviations_of(subtract(*groups.drawn[list(at)]))
+        deviations = deviations_of(subtract(*groups.drawn[list(at)]), len(groups.topics))
         paired = pair_across(scores, m, r, b, topics_across(scores, m, places), deviations)
     effect = -orientation(paired.direction) * float(tukey.effects[at]) + 0.0  # the test is of costs
     difference = paired.difference
