@@ -193,7 +193,7 @@ class Result:
 
         `groups` names topic groups of the task, or is a dict {group: globs} or {topic: group}. The column `gap` is
         the largest difference between groups, and `worst` the group that is worst by the measure's direction (where a
-        value such as 0 is best, by the mean distance to it); empty where all groups are equal.
+        value such as 0 is best, by the mean distance to it); empty where all groups are equally good.
 
         >>> qrels = {"R1": {"a": 1}, "R2": {"a": 1}, "M1": {"a": 1}}
         >>> run = {"R1": {"a": 2.0, "b": 1.0}, "R2": {"b": 2.0, "a": 1.0}, "M1": {"b": 2.0, "a": 1.0}}

@@ -1,7 +1,7 @@
 """Scores as tables: the leaderboard for people, long rows for programs."""
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import numpy as np
 
@@ -39,14 +39,22 @@ def gap_and_worst(parts: Mapping[str, Scores], run: int, measure: int) -> tuple[
     """The largest difference between the means over groups of topics, and the group with the worst by the direction.
 
     `parts` are the scores on the topics of each group. NaN with fewer than two groups that have a value; no group is
-    the worst where all are equal, or the measure has no direction.
+    the worst where all are equally good, or the measure has no direction. Where a value such as 0 is best, the worst
+    group is farthest from it, whether or not the means differ.
     """
-    means = [part.mean(run, measure).value for part in parts.values()]
-    known = [value for value in means if value == value]
-    gap = max(known) - min(known) if len(known) > 1 else math.nan
+    gap = _range(part.mean(run, measure).value for part in parts.values())
     costs = {group: part.cost(run, measure) for group, part in parts.items()}
     defined = [group for group, cost in costs.items() if cost == cost]
-    return gap, max(defined, key=costs.__getitem__) if defined and gap > 0 else None
+    return gap, max(defined, key=costs.__getitem__) if _range(costs.values()) > 0 else None
+
+
+def _range(values: Iterable[float]) -> float:
+    """The largest value less the smallest, 0 if they differ by rounding only; NaN with fewer than two defined."""
+    known = [value for value in values if value == value]
+    if len(known) < 2:
+        return math.nan
+    low, high = min(known), max(known)
+    return 0.0 if math.isclose(low, high, rel_tol=1e-12, abs_tol=1e-12) else high - low
 
 
 def long_group_table(scores: Scores, parts: Mapping[str, Scores], make: Callable[[Scores], Table]) -> Table:
