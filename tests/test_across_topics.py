@@ -462,6 +462,16 @@ def test_a_comparison_is_over_common_topics():
     assert math.isnan(row.p) and row.untested == "at least two common topics are needed"
 
 
+@pytest.mark.parametrize("test", ["ttest", "tukey"])
+def test_a_measure_without_a_value_on_the_common_topics_is_not_tested(test):
+    """Each run has a relevant document on the topic that the other leaves out, and none on the two that they share."""
+    qrels = {t: {"d00": int(t in "14"), "d01": 0} for t in "1234"}
+    runs = {name: {t: {"d00": 2.0, "d01": 1.0} for t in some} for name, some in (("a", "123"), ("b", "234"))}
+    row = evaluated(runs, qrels, ["L2(attr='SIDE')"]).compare("a", test=test).rows[0]
+    assert math.isnan(row.p) and len(row.topics) == 2
+    assert row.untested == "the measure is undefined on the common topics"
+
+
 def test_groups_of_topics_have_the_value_of_their_topics_alone():
     run, qrels = example(2)
     table = evaluated(run, qrels, ["Gini@4", "JME@4"]).by("PARITY")

@@ -243,6 +243,8 @@ def comparison(
         untested = "at least two common topics are needed"
     elif outside:
         untested = "the run is outside the family"
+    elif math.isnan(paired.difference):
+        untested = "the measure is undefined on the common topics"
     return Comparison(
         **vars(paired),
         **interval._asdict(),
