@@ -277,7 +277,7 @@ file = "users.csv"
     @pytest.mark.parametrize(
         ("measure", "values", "gap", "worst"),
         [
-            ("DP(attr='S',protected='f')", [1.0, -1.0, 0.0, 0.0], 0.0, "A"),  # means of 0, but A is never at 0
+            ("DP(attr='S',protected='f')", [1.0, -1.0, 0.0, 0.0], 0.0, "A"),  # A is never at 0
             ("DP(attr='S',protected='f')", [1.0, 1.0, -1.0, -1.0], 2.0, None),  # equally far
             ("DP(attr='S',protected='f')", [0.5, 0.5, -1.0, -1.0], 1.5, "B"),
             ("RR", [0.1 + 0.2, np.nan, 0.3, 0.3], 0.0, None),
