@@ -152,8 +152,8 @@ def _value(
     return ValueCell(value, letters, f"[{low}, {high}]" if low else "")
 
 
-def _marks(scores: Scores, m: int, order: Sequence[int], places: int) -> list[bool]:
-    """Which of the runs, in this order, are the best by a measure."""
+def best_runs(scores: Scores, m: int, order: Sequence[int], places: int) -> list[bool]:
+    """Which of the runs, in this order, are the best by a measure: see `best_of`. An incomplete run never is."""
     complete = (~scores.incomplete[list(order), m]).tolist()
     errors = [scores.mean(r, m).se for r in order]
     return best_of([scores.cost(r, m) for r in order], places, complete, errors)
@@ -176,7 +176,7 @@ def leaderboard(
     marked = {
         (place, first + m)
         for m in measures
-        for place, best in enumerate(_marks(scores, m, order, places))
+        for place, best in enumerate(best_runs(scores, m, order, places))
         if best
     }
     means = [[scores.mean(r, m) for r in order] for m in measures]
@@ -211,7 +211,7 @@ def group_table(
     for m in range(len(scores.measures)):
         order = ranking_of_runs(scores, m)
         for column, part in enumerate(parts.values(), 2):
-            best = _marks(part, m, order, places)
+            best = best_runs(part, m, order, places)
             marked |= {(len(rows) + place, column) for place, marks in enumerate(best) if marks}
         for place, r in enumerate(order):
             values = [
