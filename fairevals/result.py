@@ -317,7 +317,7 @@ class Result:
         from fairevals.statistics.compare import compare
 
         if len(self) < 2:
-            raise UsageError("nothing to compare: evaluate at least one run besides the baseline")
+            raise UsageError("nothing to compare: evaluate at least two runs")
         if all_pairs and (baseline != 0 or test not in ("ttest", "tukey") or correct not in (None, "none")):
             raise UsageError("all pairs are compared by Tukey HSD, without a baseline and another correction")
         options: Any = {"alpha": alpha, "seed": self.plan.policy.seed}
