@@ -193,7 +193,7 @@ class Result:
 
         `groups` names topic groups of the task, or is a dict {group: globs} or {topic: group}. The column `gap` is
         the largest difference between groups, and `worst` the group that is worst by the measure's direction (where a
-        value such as 0 is best, by the mean distance to it); empty where all groups are equal.
+        value such as 0 is best, by the mean distance to it); empty where all groups are equally good.
 
         >>> qrels = {"R1": {"a": 1}, "R2": {"a": 1}, "M1": {"a": 1}}
         >>> run = {"R1": {"a": 2.0, "b": 1.0}, "R2": {"b": 2.0, "a": 1.0}, "M1": {"b": 2.0, "a": 1.0}}
@@ -317,7 +317,7 @@ class Result:
         from fairevals.statistics.compare import compare
 
         if len(self) < 2:
-            raise UsageError("nothing to compare: evaluate at least one run besides the baseline")
+            raise UsageError("nothing to compare: evaluate at least two runs")
         if all_pairs and (baseline != 0 or test not in ("ttest", "tukey") or correct not in (None, "none")):
             raise UsageError("all pairs are compared by Tukey HSD, without a baseline and another correction")
         options: Any = {"alpha": alpha, "seed": self.plan.policy.seed}

@@ -14,6 +14,7 @@ import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy import stats
 
 import fairevals as fe
 from fairevals import UsageError
@@ -22,7 +23,7 @@ from fairevals.evaluation import pieces
 from fairevals.evaluation.scores import Scores
 from fairevals.measures.across_topics import coverage, distance_of_shares, gini, least_exposed_share
 from fairevals.statistics import across
-from fairevals.statistics.inference import mean_interval
+from fairevals.statistics.inference import mean_interval, t_interval
 from fairevals.training.objectives import WeightedMeasure, parse_utility
 
 pytestmark = pytest.mark.filterwarnings("ignore::fairevals.FairevalsWarning")
@@ -361,11 +362,46 @@ def test_an_interval_surrounds_the_value_and_narrows_with_more_topics():
         for m in range(2):
             (low, high), spread = mean_interval(scores, 0, m)
             assert low < scores.mean(0, m).value < high
-            assert high - low == pytest.approx(2 * 1.96 * spread.total, rel=0.2)
+            assert high - low == pytest.approx(2 * stats.t.ppf(0.975, topics - 1) * spread.total, rel=0.15)
             assert math.isnan(spread.sampling)
             widths.append(high - low)
     assert widths[2] < widths[0]
     assert widths[3] < widths[1]
+
+
+@pytest.mark.parametrize("topics", [2, 3, 8])
+def test_the_bootstrap_of_a_mean_over_few_topics_is_the_t_test(topics):
+    """Of what is a mean over topics, it has the level of the test and the interval of the t distribution."""
+    rng, repeats = np.random.default_rng(topics), 400
+    weights = rng.multinomial(topics, np.full(topics, 1 / topics), size=1000) / topics
+    samples = rng.normal(size=(repeats, topics))
+    rejected, ratios = 0, []
+    for sample in samples:
+        deviations = across.deviations_of(weights @ sample, topics)
+        rejected += across.bootstrap_p(sample.mean(), deviations, topics) < 0.05
+        low, high, se = across.symmetric_interval(sample.mean(), deviations, topics, 0.95)
+        ratios.append((high - low) / np.subtract(*t_interval(sample)[::-1]))
+        assert se == pytest.approx(stats.sem(sample), rel=0.15)
+    assert rejected / repeats < 0.08
+    assert 0.8 < np.mean(ratios) < 1.25
+
+
+def test_two_topics_show_no_difference_of_gini():
+    """All resamples of one topic alone have the same Gini, so that they hardly vary."""
+    run, qrels = example(0, 2)
+    result = evaluated({"one": run, "two": example(1, 2)[0]}, qrels, ["Gini@4"])
+    for row in (*result.compare("one").rows, *result.compare(all_pairs=True).rows):
+        assert row.difference and row.p > 0.2 and row.low < 0 < row.high
+
+
+def test_runs_that_differ_alike_in_every_resample_have_no_letters():
+    run, qrels = {"a": 3.0, "b": 2.0, "c": 1.0}, {"a": 1, "b": 0, "c": 2}
+    turned = {doc: -score for doc, score in run.items()}
+    runs = {name: {f"t{t}": ranked for t in range(4)} for name, ranked in (("one", run), ("two", turned))}
+    result = evaluated(runs, {f"t{t}": qrels for t in range(4)}, ["JME"])
+    pairs = result.compare(all_pairs=True)
+    assert math.isnan(pairs.rows[0].p) and not any(pairs.groups[0].letters)
+    assert "no letters: the differences are the same in every resample" in str(pairs)
 
 
 def test_comparisons_are_paired_and_say_how_they_were_made():
@@ -424,6 +460,16 @@ def test_a_comparison_is_over_common_topics():
     one = {"t1": run["t1"]}
     row = evaluated({"base": run, "one": one}, qrels, ["Gini@4"]).compare("base").rows[0]
     assert math.isnan(row.p) and row.untested == "at least two common topics are needed"
+
+
+@pytest.mark.parametrize("test", ["ttest", "tukey"])
+def test_a_measure_without_a_value_on_the_common_topics_is_not_tested(test):
+    """Each run has a relevant document on the topic that the other leaves out, and none on the two that they share."""
+    qrels = {t: {"d00": int(t in "14"), "d01": 0} for t in "1234"}
+    runs = {name: {t: {"d00": 2.0, "d01": 1.0} for t in some} for name, some in (("a", "123"), ("b", "234"))}
+    row = evaluated(runs, qrels, ["L2(attr='SIDE')"]).compare("a", test=test).rows[0]
+    assert math.isnan(row.p) and len(row.topics) == 2
+    assert row.untested == "the measure is undefined on the common topics"
 
 
 def test_groups_of_topics_have_the_value_of_their_topics_alone():

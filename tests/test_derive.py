@@ -211,6 +211,7 @@ def test_a_grade_above_the_task_s_maximum_gives_a_warning(tmp_path):
         ("Ada Lovelace", "Ａｄａ　Ｌｏｖｅｌａｃｅ"),
         ("Straße", "STRASSE"),
         ("Jos\u00e9", "JOSE\u0301"),
+        ("Ada Lovelace", "\ufeffAda Love\u00adlace\u200b"),  # as copied from a page
         ("\u0390", "\u03aa\u0301"),  # folding the first undoes its normalisation
     ],
 )
@@ -371,6 +372,7 @@ HEAD = "topic,doc,entity,annotator,HINDEX,ORIGIN\n"
             "the same topic, doc, entity and annotator as line 2",
         ),
         (HEAD + "R1,d,e,,5,\n", 2, "entity 'e' without annotator"),
+        (HEAD + "R1,d,\u200b,ann,5,\n", 2, "expected a name with visible letters"),
         (HEAD + "R1,,e,ann,5,\n", 2, "an empty doc"),
         (HEAD + " ,d,e,ann,5,\n", 2, "an empty topic"),
         (HEAD + "R1,my page,e,ann,5,\n", 2, "doc 'my page'; expected a name without white space"),

@@ -29,7 +29,7 @@ from fairevals.io.specs import PolicySpec
 from fairevals.io.task import Task
 from fairevals.measures import parse_measure
 from fairevals.report.board import board, pareto, role
-from fairevals.report.data import page_data
+from fairevals.report.data import _means, page_data
 from fairevals.report.gather import PANELS, drivers, gather, tipping
 from fairevals.report.groups import run_details
 from fairevals.report.style import data_uri, filling, labels
@@ -615,6 +615,17 @@ def test_many_ordinal_groups_are_joined_to_ranges(tmp_path, target):
 
 def test_areas_of_more_than_eight_groups_differ():
     assert len({filling(series) for series in range(64)}) == 64
+
+
+def test_the_best_on_a_topic_group_are_those_of_the_leaderboard():
+    """Also those that only sampling error keeps apart, and a run that is the only complete one."""
+    values = np.array([[[0.50, 0.50]], [[0.51, 0.51]], [[0.9, np.nan]]])
+    scores = Scores(
+        ("a", "b", "c"), (parse_measure("AWRF(attr='S')"),), ("1", "2"), values, values * 0 + 0.02
+    )
+    assert _means(scores, np.zeros((3, 1, 2)))["best"].tolist() == [[1], [1], [0]]
+    scores = replace(scores, values=values[[0, 2, 2]], runs=("a", "c", "d"))
+    assert _means(scores, np.zeros((3, 1, 2)))["best"].tolist() == [[1], [0], [0]]
 
 
 def test_values_by_topic_are_limited(tmp_path, monkeypatch):

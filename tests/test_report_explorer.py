@@ -129,8 +129,18 @@ def test_the_strip_shows_the_share_of_weights_for_which_a_run_wins(page, task):
 
 
 def test_a_topic_group_filters_tables_and_figures(page, task, report):
-    means = fe.evaluate(RUNS, task=task).by("TYPE")
+    result = fe.evaluate(RUNS, task=task)
+    means, table = result.by("TYPE"), result.table(by="TYPE")
     page.locator("#group").select_option(label="films (20)")
+    measure, films, marked = -1, table.columns.index("films"), set()
+    for place, row in enumerate(table.rows):
+        measure += bool(row[0])
+        marked |= {(row[1], measure)} if (place, films) in table.marked else set()
+    best = page.evaluate(
+        """Array.from(document.querySelectorAll("#board tbody .v.best"), (v) =>
+        [v.closest("tr").cells[0].title, Number(v.closest("td").dataset.measure)])"""
+    )
+    assert {(run, m) for run, m in best if m < len(result.measures)} == marked
     cells = page.evaluate(
         """Array.from(document.querySelectorAll("#board tbody tr"), (row) => [row.cells[0].title,
         Array.from(row.querySelectorAll("td[data-measure] .v"), (v) => v.textContent)])"""

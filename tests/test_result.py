@@ -15,6 +15,9 @@ from matplotlib.axes import Axes
 
 import fairevals as fe
 from fairevals.cli.main import main
+from fairevals.evaluation.leaderboard import gap_and_worst
+from fairevals.evaluation.scores import Scores
+from fairevals.measures import parse_measure
 
 ROOT = Path(__file__).parents[1]
 TASK = ROOT / "qrels" / "task.toml"
@@ -270,6 +273,22 @@ file = "users.csv"
         row = by_type.loc[("mine", "RR")]
         assert row.gap == pytest.approx(row.R - row.M)
         assert row.worst == "M"
+
+    @pytest.mark.parametrize(
+        ("measure", "values", "gap", "worst"),
+        [
+            ("DP(attr='S',protected='f')", [1.0, -1.0, 0.0, 0.0], 0.0, "A"),  # A is never at 0
+            ("DP(attr='S',protected='f')", [1.0, 1.0, -1.0, -1.0], 2.0, None),  # equally far
+            ("DP(attr='S',protected='f')", [0.5, 0.5, -1.0, -1.0], 1.5, "B"),
+            ("RR", [0.1 + 0.2, np.nan, 0.3, 0.3], 0.0, None),
+            ("RR", [0.5, 0.5, np.nan, np.nan], np.nan, None),
+        ],
+    )
+    def test_the_worst_group_is_the_farthest_from_the_best_value(self, measure, values, gap, worst):
+        array = np.array([[values]])
+        scores = Scores(("run",), (parse_measure(measure),), tuple("1234"), array, array * np.nan)
+        parts = {"A": scores.on_topics([0, 1]), "B": scores.on_topics([2, 3])}
+        assert gap_and_worst(parts, 0, 0) == pytest.approx((gap, worst), nan_ok=True)
 
     def test_undefined_is_undefined(self, grouped):
         row = grouped.by("TYPE").loc[("mine", "D_cross")]

@@ -56,11 +56,15 @@ class Annotations:
 def entity_key(name: str) -> str:
     """The form in which entity names are compared: Unicode NFKC, case folded, white space collapsed.
 
-    >>> entity_key("Ada  LOVELACE") == entity_key("Ａｄａ lovelace")
+    Invisible format characters, such as soft hyphens, which come along when a name is copied from a page, are ignored,
+    as in Unicode's own NFKC_Casefold.
+
+    >>> entity_key("Ada  LOVELACE") == entity_key("Ａｄａ love\N{SOFT HYPHEN}lace")
     True
     """
+    visible = "".join(letter for letter in name if unicodedata.category(letter) != "Cf")
     # Case folding can undo the normalisation of some letters, so normalise again.
-    folded = unicodedata.normalize("NFKC", name).casefold()
+    folded = unicodedata.normalize("NFKC", visible).casefold()
     return " ".join(unicodedata.normalize("NFKC", folded).split())
 
 
@@ -86,6 +90,8 @@ def read_annotations(path: str | os.PathLike[str] | Source) -> Annotations:
                 raise InputError(place, problem, "a name without white space")
         if entity and not annotator:
             raise InputError(place, f"entity {escape(entity)!r} without annotator", "who named it")
+        if entity and not entity_key(entity):
+            raise InputError(place, f"entity {escape(entity)!r}", "a name with visible letters, or nothing")
         entity = spelling.setdefault(entity_key(entity), entity)
         earlier = named.setdefault((topic, doc, annotator), {})  # entity: line
         if entity in earlier:

@@ -1,7 +1,7 @@
 """Scores as tables: the leaderboard for people, long rows for programs."""
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import numpy as np
 
@@ -39,14 +39,22 @@ def gap_and_worst(parts: Mapping[str, Scores], run: int, measure: int) -> tuple[
     """The largest difference between the means over groups of topics, and the group with the worst by the direction.
 
     `parts` are the scores on the topics of each group. NaN with fewer than two groups that have a value; no group is
-    the worst where all are equal, or the measure has no direction.
+    the worst where all are equally good, or the measure has no direction. Where a value such as 0 is best, the worst
+    group is farthest from it, whether or not the means differ.
     """
-    means = [part.mean(run, measure).value for part in parts.values()]
-    known = [value for value in means if value == value]
-    gap = max(known) - min(known) if len(known) > 1 else math.nan
+    gap = _range(part.mean(run, measure).value for part in parts.values())
     costs = {group: part.cost(run, measure) for group, part in parts.items()}
     defined = [group for group, cost in costs.items() if cost == cost]
-    return gap, max(defined, key=costs.__getitem__) if defined and gap > 0 else None
+    return gap, max(defined, key=costs.__getitem__) if _range(costs.values()) > 0 else None
+
+
+def _range(values: Iterable[float]) -> float:
+    """The largest value less the smallest, 0 if they differ by rounding only; NaN with fewer than two defined."""
+    known = [value for value in values if value == value]
+    if len(known) < 2:
+        return math.nan
+    low, high = min(known), max(known)
+    return 0.0 if math.isclose(low, high, rel_tol=1e-12, abs_tol=1e-12) else high - low
 
 
 def long_group_table(scores: Scores, parts: Mapping[str, Scores], make: Callable[[Scores], Table]) -> Table:
@@ -144,8 +152,8 @@ def _value(
     return ValueCell(value, letters, f"[{low}, {high}]" if low else "")
 
 
-def _marks(scores: Scores, m: int, order: Sequence[int], places: int) -> list[bool]:
-    """Which of the runs, in this order, are the best by a measure."""
+def best_runs(scores: Scores, m: int, order: Sequence[int], places: int) -> list[bool]:
+    """Which of the runs, in this order, are the best by a measure: see `best_of`. An incomplete run never is."""
     complete = (~scores.incomplete[list(order), m]).tolist()
     errors = [scores.mean(r, m).se for r in order]
     return best_of([scores.cost(r, m) for r in order], places, complete, errors)
@@ -168,7 +176,7 @@ def leaderboard(
     marked = {
         (place, first + m)
         for m in measures
-        for place, best in enumerate(_marks(scores, m, order, places))
+        for place, best in enumerate(best_runs(scores, m, order, places))
         if best
     }
     means = [[scores.mean(r, m) for r in order] for m in measures]
@@ -203,7 +211,7 @@ def group_table(
     for m in range(len(scores.measures)):
         order = ranking_of_runs(scores, m)
         for column, part in enumerate(parts.values(), 2):
-            best = _marks(part, m, order, places)
+            best = best_runs(part, m, order, places)
             marked |= {(len(rows) + place, column) for place, marks in enumerate(best) if marks}
         for place, r in enumerate(order):
             values = [

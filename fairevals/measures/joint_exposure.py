@@ -48,7 +48,8 @@ class JME(AcrossTopicsMeasure):
     a topic. The first letter of the level says what D is averaged over before it is squared: nothing (I: each topic for
     itself), the topics of a group (G), or all topics (A). The second letter is for documents: each for itself (I), or
     the documents of a group (G), weighted by their memberships. Wu et al. have users in place of topics. Undefined
-    without candidates; at a level with groups, also where no topic or no candidate is in a group.
+    without candidates; at a level with groups, also where no topic or no candidate is in a group. A topic in several
+    groups counts in the first of them, a topic in none does not count.
     """
 
     name = "JME"

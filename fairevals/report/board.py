@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from fairevals.evaluation import Collection, Plan, with_components
-from fairevals.evaluation.leaderboard import best_of, ranking_of_runs
+from fairevals.evaluation.leaderboard import best_runs, ranking_of_runs
 from fairevals.evaluation.scores import Scores
 from fairevals.io.out import DECIMALS
 from fairevals.measures import CompositeMeasure, ExposureMeasure, Measure, parse_measure
@@ -190,8 +190,7 @@ def board(
     for m in range(len(scores.measures)):
         runs, complete = range(len(scores.runs)), (~scores.incomplete[:, m]).tolist()
         means = [(scores.mean(r, m), *mean_interval(scores, r, m, 1 - alpha)) for r in runs]
-        errors = [mean.se for mean, _, _ in means]
-        best = best_of([scores.cost(r, m) for r in runs], DECIMALS, complete, errors)
+        best = best_runs(scores, m, runs, DECIMALS)
         columns.append(
             [
                 BoardEntry(

@@ -6,7 +6,9 @@ import numpy as np
 
 from fairevals.collection.qrels import Qrels
 from fairevals.errors import escape
+from fairevals.evaluation.leaderboard import best_runs
 from fairevals.evaluation.scores import Scores
+from fairevals.io.out import DECIMALS
 from fairevals.report.board import role
 from fairevals.report.gather import MAX_TOPIC_GROUPS, Report
 from fairevals.report.style import labels
@@ -95,7 +97,9 @@ def _titles(report: Report) -> list[str]:
 
 
 def _means(scores: Scores, bounds: Floats) -> dict[str, Any]:
-    """(runs, measures): means, costs, intervals, counts of undefined topics, and which runs are incomplete."""
+    """(runs, measures): means, costs, intervals, undefined topics, and whether a run is incomplete or the best."""
+    runs = range(len(scores.runs))
+    best = [best_runs(scores, m, runs, DECIMALS) for m in range(len(scores.measures))]
     cells = [[(r, m) for m in range(len(scores.measures))] for r in range(len(scores.runs))]
     return {
         "means": [[scores.mean(r, m).value for r, m in row] for row in cells],
@@ -104,6 +108,7 @@ def _means(scores: Scores, bounds: Floats) -> dict[str, Any]:
         "high": np.round(bounds[..., 1], 6),
         "undefined": [[scores.mean(r, m).undefined for r, m in row] for row in cells],
         "incomplete": scores.incomplete.astype(int),
+        "best": np.array(best, dtype=int).T,
     }
 
 

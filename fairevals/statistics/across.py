@@ -5,6 +5,11 @@ by itself makes exposure less equal, so resampled values lie around their own me
 deviations from that mean are used. The interval is symmetric, value ± the quantile of the absolute deviations (Hall,
 "On symmetric bootstrap confidence intervals", JRSS B 50, 1988), and a difference is significant where its interval
 leaves out 0. Two runs are resampled on the same topics. The interval is for the expected value on as many topics.
+
+Few topics show less than all their variance when they are resampled, and leave it uncertain. So deviations are
+multiplied by √(n/(n−1)), and for intervals and tests by √((n−1)/χ²) with a χ² of n−1 degrees of freedom for each
+resample: of a mean of normal values, this gives the t-test. Without it, nearly any two runs would differ significantly
+on two topics.
 """
 
 import math
@@ -43,28 +48,52 @@ def resampled(scores: Scores, measure: int, runs: Sequence[int], topics: Bools, 
     return np.array([drawn[r, *key] for r in runs])
 
 
-def deviations_of(values: Floats) -> Floats:
-    """The deviations from their mean of those values that are defined; none if these do not differ."""
-    values = values[~np.isnan(values)]
-    if values.size < 2 or np.ptp(values) <= 1e-10 * np.abs(values).max():
-        return np.zeros(0)
-    deviations: Floats = values - values.mean()
+def centred(values: Floats, topics: int) -> Floats:
+    """The deviations of values (…, resamples of so many topics) from their mean, with the variance of those topics."""
+    deviations: Floats = (values - values.mean(axis=-1, keepdims=True)) * math.sqrt(topics / (topics - 1))
     return deviations
 
 
-def symmetric_interval(value: float, deviations: Floats, level: float) -> tuple[float, float, float]:
+def deviations_of(values: Floats, topics: int) -> Floats:
+    """`centred` of those values (resamples,) that are defined; none if these do not differ."""
+    values = values[~np.isnan(values)]
+    if values.size < 2 or np.ptp(values) <= 1e-10 * np.abs(values).max():
+        return np.zeros(0)
+    return centred(values, topics)
+
+
+def studentized(deviations: Floats, topics: int) -> Floats:
+    """Deviations (…, resamples) of an uncertain variance: as from the t distribution, if they are normal.
+
+    >>> normal = np.random.default_rng(0).normal(size=100_000)
+    >>> np.quantile(np.abs(studentized(normal, 5)), 0.95).round(1)  # that of t with 4 degrees of freedom is 2.776
+    np.float64(2.8)
+    """
+    # The same for all runs. The key has two parts, so that no seed of `resampled` gives the same numbers.
+    squares = np.random.default_rng((topics, 1)).chisquare(topics - 1, deviations.shape[-1])
+    scaled: Floats = deviations * np.sqrt((topics - 1) / squares)
+    return scaled
+
+
+def symmetric_interval(
+    value: float, deviations: Floats, topics: int, level: float
+) -> tuple[float, float, float]:
     """Low, high and standard error; NaN without deviations."""
     if not deviations.size:
         return math.nan, math.nan, math.nan
-    margin = float(np.quantile(np.abs(deviations), level))
+    margin = float(np.quantile(np.abs(studentized(deviations, topics)), level))
     return value - margin, value + margin, float(deviations.std(ddof=1))
 
 
-def bootstrap_p(difference: float, deviations: Floats) -> float:
-    """(1 + #{|deviation| ≥ |difference|}) / (1 + resamples): 1 for two runs that are equal, NaN without deviations."""
+def bootstrap_p(difference: float, deviations: Floats, topics: int) -> float:
+    """(1 + #{|studentized deviation| ≥ |difference|}) / (1 + resamples).
+
+    1 for two runs that are equal, NaN without deviations.
+    """
     if not deviations.size:
         return 1.0 if difference == 0 else math.nan
-    extreme = int(np.count_nonzero(np.abs(deviations) >= abs(difference) * (1 - 1e-9)))
+    by_chance = np.abs(studentized(deviations, topics))
+    extreme = int(np.count_nonzero(by_chance >= abs(difference) * (1 - 1e-9)))
     return (1 + extreme) / (1 + deviations.size)
 
 
@@ -73,16 +102,16 @@ def compare_across(
 ) -> tuple[Paired, float, tuple[float, float]]:
     """A run and a baseline by a measure across topics, on their common topics; the p-value and the interval."""
     topics = topics_across(scores, measure, (run, baseline))
-    deviations = np.zeros(0)
-    if topics.sum() >= 2:
-        deviations = deviations_of(subtract(*resampled(scores, measure, (run, baseline), topics, seed)))
+    n, deviations = int(topics.sum()), np.zeros(0)
+    if n >= 2:
+        deviations = deviations_of(subtract(*resampled(scores, measure, (run, baseline), topics, seed)), n)
     paired = pair_across(scores, measure, run, baseline, topics, deviations)
-    if topics.sum() < 2 or math.isnan(paired.difference):
+    if n < 2 or math.isnan(paired.difference):
         return paired, math.nan, (math.nan, math.nan)
-    p = bootstrap_p(paired.difference, deviations)
+    p = bootstrap_p(paired.difference, deviations, n)
     if p == 1 and not deviations.size:
         return paired, p, (0.0, 0.0)
-    return paired, p, symmetric_interval(paired.difference, deviations, level)[:2]
+    return paired, p, symmetric_interval(paired.difference, deviations, n, level)[:2]
 
 
 def pair_across(

@@ -243,6 +243,8 @@ def comparison(
         untested = "at least two common topics are needed"
     elif outside:
         untested = "the run is outside the family"
+    elif math.isnan(paired.difference):
+        untested = "the measure is undefined on the common topics"
     return Comparison(
         **vars(paired),
         **interval._asdict(),
@@ -288,7 +290,7 @@ def within_family(
     if groups.drawn is None:
         paired = pair(scores, m, r, b, places)
     else:
-        deviations = deviations_of(subtract(*groups.drawn[list(at)]))
+        deviations = deviations_of(subtract(*groups.drawn[list(at)]), len(groups.topics))
         paired = pair_across(scores, m, r, b, topics_across(scores, m, places), deviations)
     effect = -orientation(paired.direction) * float(tukey.effects[at]) + 0.0  # the test is of costs
     difference = paired.difference

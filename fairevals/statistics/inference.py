@@ -235,7 +235,8 @@ def mean_interval(scores: Scores, run: int, measure: int, level: float = 0.95) -
         mean, drawn = scores.mean(run, measure), np.zeros(0)
         if mean.topics >= 2:
             (drawn,) = resampled(scores, measure, (run,), scores.defined[run, measure])
-        low, high, total = symmetric_interval(mean.value, deviations_of(drawn), level)
+        deviations = deviations_of(drawn, mean.topics)
+        low, high, total = symmetric_interval(mean.value, deviations, mean.topics, level)
         return Interval(low, high), Spread(total, mean.se)
     defined = np.isfinite(scores.values[run, measure])
     values = scores.values[run, measure][defined]

@@ -245,13 +245,16 @@ def topic_set_sizes(
             remarks.append(f"{label}: variances over {topics} topics; on {lost} others some run has no value")
         found = variances(costs_of(measure.direction, scores.values[:, m, common]))
         if not found.residual:
-            remarks.append(f"{label}: undefined, runs differ equally on all topics (residual variance 0)")
+            which = "t-test and interval" if found.within else "all numbers"
+            remarks.append(
+                f"{label}: {which} undefined, runs differ equally on all topics (residual variance 0)"
+            )
         for d in differences:
             sizes = _sizes(d, found, power, alpha, systems)
             rows.append(
                 TopicSetSize(str(measure), d, *sizes, power, alpha, systems, len(scores.runs), topics, *found)
             )
-            if found.residual and None in sizes:
+            if any(size is None and variance for size, variance in zip(sizes, _used(found), strict=True)):
                 remarks.append(f"{label}: a difference of {d:g} needs more than {MAX_TOPICS:,} topics")
     if not rows:
         raise UsageError(
@@ -263,14 +266,18 @@ def topic_set_sizes(
 def _sizes(
     d: float, found: Variances, power: float, alpha: float, systems: int
 ) -> tuple[int | None, int | None, int | None]:
-    """The fields `SIZES`; the variance within runs is 0 only where the residual one is."""
-    if not found.residual:
-        return None, None, None
+    """The fields `SIZES`; None where the variance that one depends on is 0."""
+    ttest, anova, interval = map(bool, _used(found))
     return (
-        smallest(lambda n: bool(ttest_power(n, d, found.residual, alpha) >= power)),
-        smallest(lambda n: bool(anova_power(n, d, found.within, systems, alpha) >= power)),
-        smallest(lambda n: bool(half_width(n, found.residual, alpha) <= d)),
+        smallest(lambda n: bool(ttest_power(n, d, found.residual, alpha) >= power)) if ttest else None,
+        smallest(lambda n: bool(anova_power(n, d, found.within, systems, alpha) >= power)) if anova else None,
+        smallest(lambda n: bool(half_width(n, found.residual, alpha) <= d)) if interval else None,
     )
+
+
+def _used(found: Variances) -> tuple[float, float, float]:
+    """The variances that `SIZES` depend on."""
+    return found.residual, found.within, found.residual
 
 
 def _check(differences: list[Any], power: Any, alpha: Any, systems: Any, runs: int) -> None:

@@ -10,7 +10,7 @@ import numpy as np
 
 from fairevals.errors import abridged, escape, pluralize
 from fairevals.evaluation.scores import Scores
-from fairevals.statistics.across import resampled, topics_across
+from fairevals.statistics.across import centred, resampled, studentized, topics_across
 from fairevals.statistics.pairing import (
     DEFAULT_RESAMPLES,
     batches,
@@ -129,25 +129,25 @@ def tukey_hsd(
     return replace(tested, effects=effects)
 
 
-def bootstrap_hsd(values: Floats, drawn: Floats, *, level: float = 0.95) -> TukeyHSD:
-    """The same for a measure across topics, by bootstrap: `values` (runs,), `drawn` (runs, resamples).
+def bootstrap_hsd(values: Floats, drawn: Floats, topics: int, *, level: float = 0.95) -> TukeyHSD:
+    """The same for a measure across topics, by bootstrap: `values` (runs,), `drawn` (runs, resamples of the topics).
 
     Permuting runs within a topic needs values by topic. Here p of a pair is the share of resamples of the topics in
-    which the deviations of some two runs from their means over resamples differ by as much as the pair's values. With
+    which the studentized deviations of some two runs from their means differ by as much as the pair's values. With
     two runs it is the paired bootstrap (see `fairevals.statistics.across`). All numbers are NaN with fewer than two
     runs, and for different runs whose differences are the same in all resamples.
 
     >>> drawn = np.random.default_rng(0).normal([[0.1], [0.2], [0.9]], 0.1, (3, 999))
-    >>> bootstrap_hsd(np.array([0.1, 0.2, 0.9]), drawn).p.round(1).tolist()
+    >>> bootstrap_hsd(np.array([0.1, 0.2, 0.9]), drawn, topics=50).p.round(1).tolist()
     [[1.0, 0.8, 0.0], [0.8, 1.0, 0.0], [0.0, 0.0, 1.0]]
     """
     drawn = drawn[:, ~np.isnan(drawn).any(axis=0)]
     if drawn.shape[0] < 2 or drawn.shape[1] < 2:
         return _untested(values.size)
     scale = float(np.abs(drawn).max())
-    ranges = np.ptp(drawn - drawn.mean(axis=1, keepdims=True), axis=0)
-    tested = _by_ranges(values, ranges, scale, level)
-    if ranges.max() <= 1e-10 * scale:
+    deviations = centred(drawn, topics)
+    tested = _by_ranges(values, np.ptp(studentized(deviations, topics), axis=0), scale, level)
+    if np.ptp(deviations, axis=0).max() <= 1e-10 * scale:
         tested = replace(tested, p=np.where(tested.differences == 0, 1.0, np.nan), critical=math.nan)
     return tested
 
@@ -209,7 +209,7 @@ class RunGroups:
     """In the order of the family's runs. A difference above 0 means that the second run of the pair is better."""
     letters: tuple[str, ...]
     """For every run of the scores. Two runs of the family share a letter if and only if they do not differ
-    significantly; `a` is for the best. Empty for runs outside, and for all runs if nothing could be tested."""
+    significantly; `a` is for the best. Empty for runs outside, and for all runs if a pair could not be tested."""
     topics: tuple[str, ...]
     """The topics common to the family."""
     drawn: Floats | None = None
@@ -221,6 +221,8 @@ class RunGroups:
         if any(self.letters):
             return f"letters: {self.family}"
         runs, topics = pluralize(len(self.family.runs), "run"), pluralize(len(self.topics), "common topic")
+        if min(len(self.family.runs), len(self.topics)) > 1:
+            return f"no letters: the differences are the same in every resample; {self.family}"
         needed = "at least two runs and two common topics are needed"
         return f"no letters: {needed}, not {runs} and {topics}; {self.family}"
 
@@ -248,13 +250,13 @@ def significance_groups(
         if used.sum() >= 2:
             drawn = resampled(scores, measure, family.places, used, seed)
         costs = costs_of(direction, values)
-        tukey = bootstrap_hsd(costs, costs_of(direction, drawn), level=1 - alpha)
+        tukey = bootstrap_hsd(costs, costs_of(direction, drawn), int(used.sum()), level=1 - alpha)
     else:
         by_topic = costs_of(direction, scores.values[list(family.places), measure][:, used].T)
         tukey = tukey_hsd(by_topic, level=1 - alpha, resamples=resamples, seed=seed)
         costs = by_topic.sum(axis=0)
     letters = [""] * len(scores.runs)
-    if not np.isnan(tukey.p).all():
+    if not np.isnan(tukey.p).any():
         best_first = np.argsort(costs, kind="stable").tolist()
         for place, text in zip(family.places, compact_letters(tukey.p < alpha, best_first), strict=True):
             letters[place] = text

@@ -51,11 +51,7 @@
   // On a topic group there are means and intervals, but no tests.
   function fill() {
     const whole = state.now.group === null;
-    const { means, costs, low, high, incomplete, undefined: counts } = state.part();
-    const best = data.measures.map((_, m) => {
-      const complete = data.runs.map((_name, r) => (incomplete[r][m] ? null : costs[r][m])).filter((cost) => cost !== null);
-      return complete.length > 1 ? Math.min(...complete).toFixed(4) : null;
-    });
+    const { means, low, high, incomplete, best, undefined: counts } = state.part();
     rows.forEach((row, r) => {
       all("td[data-measure]", row).forEach((cell) => {
         const m = Number(cell.dataset.measure);
@@ -65,8 +61,7 @@
           return;
         }
         const value = draw.element(null, "span", { class: "v" }, number(means[r][m]));
-        const isBest = !incomplete[r][m] && costs[r][m] !== null && costs[r][m].toFixed(4) === best[m];
-        value.classList.toggle("best", isBest);
+        value.classList.toggle("best", Boolean(best[r][m]));
         const parts = incomplete[r][m] ? [draw.element(null, "span", { class: "lacks", title: "incomplete" }, "†"), value] : [value];
         const interval = low[r][m] === null ? "" : `[${number(low[r][m], 3)}, ${number(high[r][m], 3)}]`;
         cell.replaceChildren(...parts, draw.element(null, "span", { class: "ci" }, interval));

@@ -32,13 +32,12 @@
     const begin = `\\begin{tabular}{${cells([...columns]).join("")}}`;
     const below = lines.slice(4 + data.order.length);
     const whole = state.now.group === null;
-    const { means, costs, low, high, incomplete } = state.part();
-    const best = data.measures.map((_, m) => Math.min(...data.runs.map((_name, r) => (incomplete[r][m] ? Infinity : costs[r][m] ?? Infinity))).toFixed(4));
+    const { means, low, high, incomplete, best } = state.part();
     const value = (r, m) => {
       const text = plain(means[r][m], 4) ?? "--";
       if (incomplete[r][m]) return `${text} †`;
       const bounds = low[r][m] === null ? "" : ` [${plain(low[r][m], 3)}, ${plain(high[r][m], 3)}]`;
-      return (costs[r][m] !== null && costs[r][m].toFixed(4) === best[m] ? `\\textbf{${text}}` : text) + bounds;
+      return (best[r][m] ? `\\textbf{${text}}` : text) + bounds;
     };
     const row = (r) => {
       const given = split(lines[4 + data.order.indexOf(r)]);
