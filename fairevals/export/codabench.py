@@ -46,8 +46,9 @@ import subprocess
 import sys
 from pathlib import Path
 
-if importlib.util.find_spec("ir_measures") is None:  # an image without the packages that fairevals needs
-    requirements = Path(__file__).with_name("requirements.txt")
+requirements = Path(__file__).with_name("requirements.txt")
+modules = [line.split("==")[0].replace("-", "_") for line in requirements.read_text().split()]
+if not all(map(importlib.util.find_spec, modules)):  # an image without the packages that fairevals needs
     subprocess.run([sys.executable, "-m", "pip", "install", "--quiet", "-r", str(requirements)], check=True)
     importlib.invalidate_caches()
 
