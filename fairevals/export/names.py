@@ -41,6 +41,15 @@ def column_key(text: str) -> str:
     return re.sub(r"[^A-Za-z0-9]+", "_", text).strip("_") or "value"
 
 
+def measure_file(text: str) -> str:
+    """A safe file name for the label of a measure.
+
+    >>> measure_file("GFR(util='ERR')@20"), measure_file("精度@10")
+    ('GFR_util_ERR_20', '精度_10')
+    """
+    return safe_name(re.sub(r"\W+", "_", text).strip("_"))
+
+
 def measure_key(text: str) -> str:
     """A key that reads like the measure, without colons, spaces, double quotes and backslashes.
 

@@ -249,8 +249,9 @@ def text_table(table: Table, places: int | None = None, screen: Screen | None = 
     """A table as text that fits the screen.
 
     If it is too wide, heads are folded in two; rows and columns are exchanged, if the table says that it can be turned;
-    texts and names of measures are wrapped; the first of several key columns becomes a line before its rows; heads are folded further; and
-    at last it is cut into several tables with the same key columns. Only a key that is too wide by itself is too wide.
+    texts and names of measures are wrapped; the first of several key columns becomes a line before its rows; heads are
+    folded further; and at last it is cut into several tables with the same key columns. Only a key that is too wide by
+    itself is too wide.
     """
     screen = SCREEN.get() if screen is None else screen
     characters: dict[int, int] = {} if screen.unicode else _ASCII
