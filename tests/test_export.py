@@ -112,6 +112,7 @@ def test_scoring_program_gives_the_values_of_evaluate(bundle, program, tmp_path)
     assert "GFR-ERR" in [column["title"] for column in leaderboard]
     page = (output / "detailed_results.html").read_text()
     assert "Researchers and films" in page and "http-equiv" in page
+    assert not any(line.split()[2].decode() in page for line in run.splitlines()[:20])  # nor its judgement
 
 
 def test_scoring_program_uses_the_package_beside_it(program):
