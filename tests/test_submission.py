@@ -210,6 +210,9 @@ def test_links_in_folders(folder):
     (folder / "sub" / "team" / "link").unlink()
     (folder / "sub" / "inside").symlink_to("team/one.txt")
     assert files_in("sub") == ["sub/inside", "sub/team/one.txt", "sub/team/two.txt", "sub/three.csv"]
+    (folder / "sub" / "team" / "one.txt").unlink()
+    with pytest.raises(InputError, match=r"sub/inside: a link that leads nowhere"):
+        files_in("sub")
 
 
 def test_archives_in_a_folder(folder):

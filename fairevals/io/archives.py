@@ -150,6 +150,8 @@ def files_in(path: str | os.PathLike[str]) -> list[str]:
         for one in sorted(one for one in paths if not _is_skipped(one.relative_to(path).parts)):
             if one.is_symlink() and os.path.commonpath([root, os.path.realpath(one)]) != root:
                 raise InputError(Place(str(one)), "a link that leads out of the folder", _EXPECTED)
+            if one.is_symlink() and not one.exists():
+                raise InputError(Place(str(one)), "a link that leads nowhere", _EXPECTED)
             if one.is_file():
                 inner = [str(one)]
                 with suppress(InputError):
