@@ -25,7 +25,8 @@ from fairevals.evaluation.leaderboard import (
 )
 from fairevals.evaluation.plan import Plan
 from fairevals.evaluation.scores import Scores
-from fairevals.io.folders import check_folder, safe_name, write_files
+from fairevals.export.names import measure_file, unique
+from fairevals.io.folders import check_folder, write_files
 from fairevals.io.out import DECIMALS, PEOPLE, STYLES, Table, check_places, render_with_notes
 from fairevals.io.streams import checked_path
 from fairevals.measures import Measure
@@ -168,8 +169,9 @@ class Result:
         folder = check_folder(folder, force=force)
         files = {"runs.txt": "".join(f"{escape(run, 10_000)}\n" for run in self.runs)}
         by_topic = [measure for measure in self.measures if not measure.across_topics]
-        for measure in by_topic or self.measures[:1]:
-            name = safe_name(self.scores.label(measure))
+        by_topic = by_topic or list(self.measures[:1])
+        names = unique(map(self.scores.label, by_topic), measure_file)
+        for measure, name in zip(by_topic, names, strict=True):
             files[f"{name}.tsm"] = self.tsm(measure, places=places)
             topics = self.matrix(measure).dropna().index
             files[f"{name}.topics.txt"] = "".join(f"{escape(topic, 10_000)}\n" for topic in topics)

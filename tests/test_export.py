@@ -112,6 +112,7 @@ def test_scoring_program_gives_the_values_of_evaluate(bundle, program, tmp_path)
     assert "GFR-ERR" in [column["title"] for column in leaderboard]
     page = (output / "detailed_results.html").read_text()
     assert "Researchers and films" in page and "http-equiv" in page
+    assert not any(line.split()[2].decode() in page for line in run.splitlines()[:20])  # nor its judgement
 
 
 def test_scoring_program_uses_the_package_beside_it(program):
@@ -217,6 +218,17 @@ def test_columns_sort_by_the_direction_of_the_measure():
     assert [column["title"] for column in found[:2]] == ["Gain", "EE_D@10"]
 
 
+def test_keys_and_titles_are_as_short_as_codabench_wants_them():
+    """Its leaderboard has 36 characters for each; a bundle with a longer one is refused when it is uploaded."""
+    options = "attr='BOTH',target='task',relevant_only=True,attention='trecfair'"
+    names = [f"EE_{which}({options})@{cutoff}" for which in "LDR" for cutoff in (10, 20)]
+    names += ["Skew(attr='A_LONG_NAME_OF_AN_ATTRIBUTE',of='max')@20"]
+    found = columns(measures := [parse_measure(name) for name in names], {str(measures[0]): "é" * 50})
+    assert max(len(column[text]) for column in found for text in ("key", "title")) == 36
+    assert len({column["key"] for column in found}) == len(names)
+    assert found[-1]["title"].endswith("…, distance to 0")
+
+
 @pytest.fixture
 def hostile(tmp_path):
     """A task whose files lie in other folders under one name, and one that is no safe name."""
@@ -294,10 +306,23 @@ def test_only_files_go_into_a_bundle(tmp_path):
     assert not (tmp_path / "out").exists()
 
 
-def test_an_invalid_run_is_no_solution(capsys, tmp_path):
-    code, _, err = call(capsys, "codabench", *TASK, "runs/round-robin.run", "-o", tmp_path / "out")
-    assert code == 1 and "round-robin.run: nothing for topic 'M14'" in err
-    assert not (tmp_path / "out").exists()
+def test_solutions_are_the_valid_runs_and_may_lie_in_an_archive(tmp_path):
+    """A run that lacks a topic can be scored, but the platform would refuse it as a submission."""
+    with zipfile.ZipFile(tmp_path / "sub.zip", "w") as archive:
+        archive.write("runs/round-robin.run", "team/rr.run")
+        archive.write("runs/bm25.run", "team/bm25.run")
+    result = fe.evaluate(tmp_path / "sub.zip", task="qrels/task.toml", measures=["nDCG@10"])
+    expected = (
+        "not among the solutions, as an invalid submission: .*:team/rr.run: nothing for topic 'M14'; expected"
+    )
+    with pytest.warns(fe.FairevalsWarning, match=expected):
+        result.export("codabench", tmp_path / "out")
+    with zipfile.ZipFile(tmp_path / "out/bundle.zip") as archive:
+        (solution,) = json.loads(archive.read("competition.yaml"))["solutions"]
+        assert solution["name"] == "bm25.run"
+        archive.extract(solution["path"], tmp_path)
+    with zipfile.ZipFile(tmp_path / solution["path"]) as archive:
+        assert archive.read("bm25.run") == Path("runs/bm25.run").read_bytes()
 
 
 # TIRA --------------------------------------------------------------------------------------------------------

@@ -182,7 +182,7 @@ def test_a_folder_without_rows_is_refused(folder, capsys, words):
         pd.DataFrame(ROWS)[:0].to_parquet(folder / "e" / name)
     code, out, err = call(capsys, *words)
     assert code == 1
-    assert "e: no row; expected rows of topic, doc, score" in out + err
+    assert "no row" in out + err and "rows of topic, doc, score" in out + err
 
 
 @pytest.mark.parametrize(
@@ -215,9 +215,7 @@ def test_a_folder_is_validated_as_a_table(folder, capsys):
     pd.DataFrame({**ROWS, "topic": "t3", "doc": ["a", "b", ""]}).to_parquet(folder / "f" / "d.parquet")
     code, out, _ = call(capsys, "validate", "--qrels", "q.qrels", "f", "--format", "csv")
     assert code == 1
-    assert out.splitlines()[1:] == [
-        "f/d.parquet,4,error,unreadable,f/d.parquet:4: an empty doc; expected a doc,"
-    ]
+    assert out.splitlines()[1:] == ["f/d.parquet,4,error,unreadable,an empty doc,a doc"]
 
 
 def test_a_folder_that_only_has_the_name_of_a_tag_is_no_baseline(folder, capsys):

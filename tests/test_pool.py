@@ -132,6 +132,13 @@ def test_depth_by_status_and_pages(task, capsys, depth, expected):
     assert (task / "pages.tsv").read_text() == "\n".join(["topic\tdoc", *pages, ""])
 
 
+def test_a_run_without_status_is_pooled_as_official_with_a_remark(task, capsys):
+    (task / "b.run").rename(task / "c.run")
+    assert main(["pool", "--task", "task.toml", "a.run", "c.run", "--depth", "2,baseline=1"]) == 0
+    out, err = capsys.readouterr()
+    assert "1 run not in the runs table, such as c.run: pooled as official" in err and "R1 d4 1" in out
+
+
 @pytest.mark.parametrize(
     ("words", "message"),
     [
@@ -139,6 +146,7 @@ def test_depth_by_status_and_pages(task, capsys, depth, expected):
         (["--depth", "5,winner=3"], "'winner' is not one of official, unofficial, baseline, reference"),
         (["--depth", "5,6"], "two depths for all runs"),
         (["--depth", "5,baseline=3"], "--depth by status needs a task with a runs table"),
+        (["--depth", "baseline=3"], "--depth by status needs a task with a runs table"),
         (["--depth", "5", "--pages", "a.run"], "a.run is read by this command"),
         (["--depth", "5", "--pages", "p", "-o", "p"], "two outputs are p"),
     ],

@@ -172,3 +172,13 @@ def test_the_program_takes_its_standard_output_and_files_have_80_columns(tmp_pat
     assert SCREEN.get() == Screen()
     result = fe.evaluate("r", "q", [f"nDCG@{k}" for k in range(1, 13)])
     assert str(result) + "\n" == (tmp_path / "out.txt").read_text()
+
+
+def test_names_of_measures_are_wrapped():
+    """They have no spaces, and one alone may nearly fill a line."""
+    options = "attr='BOTH',target='task',relevant_only=True,attention='trecfair'"
+    rows = tuple((f"EE_{which}({options})@20", 0.5, 12, 105, 7) for which in "LDR")
+    text = text_table(Table(("measure", "D", "t-test", "ANOVA", "interval"), rows))
+    assert max(map(width, text.splitlines())) <= 80
+    assert text.count("t-test") == 1
+    assert text.splitlines()[2].split() == ["EE_L(attr='BOTH',target='task',", "0.5000", "12", "105", "7"]

@@ -182,7 +182,7 @@ def test_limits(folder, monkeypatch):
         files_in("bomb.zip")
     monkeypatch.setattr(archives, "MAX_FILES", 2)
     for given in ("sub", "sub.zip"):
-        with pytest.raises(InputError, match=f"{given}: more than 2 files"):
+        with pytest.raises(InputError, match=f"{given}: 3 files; expected at most 2"):
             files_in(given)
     monkeypatch.setenv("FAIREVALS_MAX_BYTES", "100")
     with pytest.raises(InputError, match=r"sub\.zip: more than 100 bytes; raise FAIREVALS_MAX_BYTES"):
@@ -210,6 +210,9 @@ def test_links_in_folders(folder):
     (folder / "sub" / "team" / "link").unlink()
     (folder / "sub" / "inside").symlink_to("team/one.txt")
     assert files_in("sub") == ["sub/inside", "sub/team/one.txt", "sub/team/two.txt", "sub/three.csv"]
+    (folder / "sub" / "team" / "one.txt").unlink()
+    with pytest.raises(InputError, match=r"sub/inside: a link that leads nowhere"):
+        files_in("sub")
 
 
 def test_archives_in_a_folder(folder):
@@ -219,3 +222,36 @@ def test_archives_in_a_folder(folder):
     assert files_in("all") == [
         f"all/sub.zip:{name}" for name in ("team/one.txt", "team/two.txt", "three.csv")
     ]
+
+
+def test_a_harmful_archive_does_not_hide_the_other_submissions(folder, capsys):
+    with ZipFile("sub/bad.zip", "w") as archive:
+        archive.writestr("../x.run", RUNS["team/one.txt"])
+    (folder / "sub/team/two.txt").write_text("q1 Q0 a 1\n")
+    assert main(["validate", "--qrels", "my.qrels", "sub", "--format", "csv"]) == 1
+    out, err = capsys.readouterr()
+    assert "sub/bad.zip,,error,unreadable,the entry '../x.run' leads out" in out
+    assert "sub/team/two.txt,1,error,columns" in out and "4 files: 2 fine, 2 with errors" in err
+    (folder / "sub/team/two.txt").unlink()
+    assert main(["score", "--qrels", "my.qrels", "sub", "-m", "RR"]) == 1
+    assert "sub/bad.zip: the entry '../x.run' leads out" in capsys.readouterr().err
+
+
+def test_a_folder_of_runs_may_have_parquet_files(folder):
+    """Only a folder without other files is one run of parquet files: no run is skipped."""
+    pytest.importorskip("pyarrow")
+    import pandas as pd
+
+    table = pd.DataFrame({"topic": ["q1", "q2"], "doc": ["b", "a"], "score": [1.0, 1.0]})
+    table.to_parquet("sub/four.parquet")
+    scores = fe.evaluate("sub", "my.qrels", ["RR"]).pivot().RR.to_dict()
+    assert scores == {"four": 0.5, "one": 1.0, "three": 0.5, "two": 0.75}
+    (folder / "one run").mkdir()
+    table.to_parquet("one run/part-0.parquet")
+    (folder / "one run/_SUCCESS").write_text("")
+    assert fe.evaluate("one run", "my.qrels", ["RR"]).runs == ("one run",)
+
+
+def test_the_place_of_a_problem_is_named_once(folder, capsys):
+    assert main(["validate", "--qrels", "my.qrels", "nowhere.run", "--format", "csv"]) == 1
+    assert "nowhere.run,,error,unreadable,cannot be read (No such file" in capsys.readouterr().out

@@ -271,7 +271,7 @@ def test_matrices_are_read_back(task, tmp_path, capsys):
     assert "left out of the matrix: 20 topics" in err and "Gini@20: no matrix: it has one value" in err
     result = fe.evaluate(RUNS, task=task, measures=words[1:4:2])
     files = sorted(path.name for path in folder.iterdir())
-    assert [name for name in files if name.startswith("GFR")] == ["GFR_ERR.topics.txt", "GFR_ERR.tsm"]
+    assert [name for name in files if name.endswith("m")] == ["AWRF_attr_ORIGIN_20.tsm", "GFR_ERR.tsm"]
     assert (folder / "runs.txt").read_text().split() == list(result.runs)
     for path in folder.glob("*.tsm"):
         matrix = result.matrix("GFR_ERR" if path.stem == "GFR_ERR" else "AWRF(attr='ORIGIN')").dropna()

@@ -35,7 +35,10 @@ def folder(tmp_path, monkeypatch):
         ("topic\nR1\nR2\nM1\n", {}),
         (TABLE, {"title": ("Ada, Countess", "Grace", "Metropolis"), "type": ("R", "R", "M")}),
         ('type,id\nR,"R1"\nR,R2\nM,M1\n', {"type": ("R", "R", "M")}),
-        ('{"id": "R1", "title": "x", "rel_docs": [1]}\n{"title": "y", "id": "R2"}\n{"id": "M1"}\n', {}),
+        (
+            '{"id": "R1", "title": "x", "rel_docs": [1]}\n{"title": "y", "id": "R2"}\n{"id": "M1"}\n',
+            {"title": ("x", "y", "")},
+        ),
         ("\ufeffR1\r\nR2\r\nM1", {}),
     ],
 )

@@ -12,6 +12,7 @@ from fairevals.cli.main import main
 from fairevals.errors import InputError
 from fairevals.io.check import Rules, check_run
 from fairevals.io.streams import Source
+from fairevals.io.topics import read_topics
 
 QRELS = [
     {"id": 1, "title": "Agriculture", "keywords": ["soil", "x" * 3000], "rel_docs": [12, 15]},
@@ -79,6 +80,24 @@ def test_qrels(folder):
         fe.read_qrels("topics.jsonl", "more.qrels")
     with pytest.raises(InputError, match=r"topics.jsonl:1: .*judged twice, 0 in more.qrels:1 and 1 here"):
         fe.read_qrels("more.qrels", "topics.jsonl")
+
+
+def test_queries_of_2019_are_topics_and_qrels(folder):
+    lines = [
+        {"qid": 1, "frequency": 0.5, "query": "soil", "documents": [{"doc_id": "12", "relevance": 1}]},
+        {
+            "qid": 2,
+            "query": "b\x1b\ud800",
+            "documents": [{"doc_id": 7, "relevance": 0}, {"doc_id": "12", "relevance": 1.0}],
+        },
+    ]
+    (folder / "queries.json").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    rows = fe.read_qrels("queries.json").to_frame().values.tolist()
+    assert sorted(rows) == [["1", "12", 1], ["2", "12", 1], ["2", "7", 0]]
+    topics = read_topics("queries.json")
+    assert topics.ids == ("1", "2")
+    assert topics.columns == {"frequency": ("0.5", ""), "query": ("soil", "b\\x1b\\ud800")}
+    assert read_topics("topics.jsonl").columns == {"title": ("Agriculture", "Botany")}
 
 
 def test_a_line_may_be_longer_than_those_of_other_files(folder):
@@ -151,6 +170,16 @@ def test_bad_runs(folder, text, message):
         ('{"rel_docs": [1]}', "x:1: a line without 'id'"),
         ('{"id": 1, "rel_docs": [true]}', "x:1: a doc of type bool"),
         ('{"id": 1, "rel_docs": []}', "x: no relevant document"),
+        (
+            '{"qid": 1, "documents": [{"doc_id": "a"}]}',
+            "x:1: no relevance of the document 'a'; expected a number",
+        ),
+        (
+            '{"qid": 1, "documents": [{"doc_id": "a", "relevance": NaN}]}',
+            "x:1: relevance = nan of the document 'a'",
+        ),
+        ('{"qid": 1, "documents": [{"relevance": 1}]}', "x:1: a line without 'doc_id'"),
+        ('{"qid": 1, "documents": ["a"]}', "x:1: a document that is"),
     ],
 )
 def test_bad_qrels(folder, text, message):

@@ -66,16 +66,18 @@ def run(args: argparse.Namespace) -> int:
     from fairevals.io.topics import read_topics
 
     task = read_task(args.task) if args.task else Task()
-    if set(args.depth) > {""} and not task.runs:
+    if set(args.depth) != {""} and not task.runs:
         raise UsageError("--depth by status needs a task with a runs table")
     common.check_outputs(args, task.files, [Path(args.pages)] if args.pages else ())
     path = args.topics or task.topics
     listed = dict.fromkeys(read_topics(path).ids) if path is not None else None
-    depths = []
-    for file in args.runs:
-        info = run_info(task, file)
-        status = info.status if info else "official"
-        depths.append(args.depth.get(status, args.depth.get("", 0)))
+    infos = [run_info(task, file) for file in args.runs]
+    unlisted = [file for file, info in zip(args.runs, infos, strict=True) if info is None]
+    if set(args.depth) != {""} and unlisted:
+        some = f"{pluralize(len(unlisted), 'run')} not in the runs table, such as {escape(unlisted[0], 300)}"
+        common.log(f"{some}: pooled as official")
+    statuses = [info.status if info else "official" for info in infos]
+    depths = [args.depth.get(status, args.depth.get("", 0)) for status in statuses]
     pooled = [(file, depth) for file, depth in zip(args.runs, depths, strict=True) if depth]
     if len(pooled) < len(args.runs):
         common.log(f"{pluralize(len(args.runs) - len(pooled), 'run')} not pooled, by --depth")

@@ -64,5 +64,7 @@ def check_submission(
         for remark in variant_remarks(ranked, collection.qrels) if ranked is not None else ():
             yield Problem(Place(os.fspath(path)), "spelling", remark, "the same characters", warning=True)
     except FairevalsError as error:  # the file cannot be opened, is cut short, or is beyond the limits
-        place = error.place if isinstance(error, InputError) else Place(os.fspath(path))
-        yield Problem(place, "unreadable", str(error))
+        if isinstance(error, InputError):
+            yield Problem(error.place, "unreadable", error.found, error.expected)
+        else:
+            yield Problem(Place(os.fspath(path)), "unreadable", str(error))

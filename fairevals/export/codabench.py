@@ -27,6 +27,7 @@ from fairevals.collection.submission import check_submission
 from fairevals.errors import UsageError, escape
 from fairevals.evaluation.scores import Scores
 from fairevals.export.names import column_key, safe_file_name, unique
+from fairevals.io.archives import file_name, member_of, opened_file
 from fairevals.io.streams import reads_once, written_bytes
 from fairevals.io.task import Task
 from fairevals.measures import Measure
@@ -34,6 +35,8 @@ from fairevals.report.naming import measure_labels
 from fairevals.report.style import figure_bytes, new_figure
 
 BUNDLE, TASK_FILE = "bundle.zip", "task.toml"
+LONGEST = 36
+"""The number of characters that the key and the title of a column may have."""
 COMMAND = "python3 /app/program/scoring.py /app/input/ /app/output/"
 PROGRAM = '''\
 """Score a submission to a task: python3 scoring.py INPUT OUTPUT. The package fairevals lies beside this file."""
@@ -43,8 +46,9 @@ import subprocess
 import sys
 from pathlib import Path
 
-if importlib.util.find_spec("ir_measures") is None:  # an image without the packages that fairevals needs
-    requirements = Path(__file__).with_name("requirements.txt")
+requirements = Path(__file__).with_name("requirements.txt")
+modules = [line.split("==")[0].replace("-", "_") for line in requirements.read_text().split()]
+if not all(map(importlib.util.find_spec, modules)):  # an image without the packages that fairevals needs
     subprocess.run([sys.executable, "-m", "pip", "install", "--quiet", "-r", str(requirements)], check=True)
     importlib.invalidate_caches()
 
@@ -54,15 +58,16 @@ sys.exit(score_submission(sys.argv[1], sys.argv[2]))
 '''
 
 
-def write_bundle(file: Path, task: Task, scores: Scores, runs: Sequence[Path], image: str | None) -> None:
+def write_bundle(
+    file: Path, task: Task, scores: Scores, runs: Sequence[str | os.PathLike[str]], image: str | None
+) -> None:
     """Write the bundle: `competition.yaml`, pages, the task with its files, the scoring program, runs as solutions."""
     image = image or f"python:{sys.version_info.major}.{sys.version_info.minor}"
     title = str(escape(task.name, 200)) or "A task of fair ranking"
     with written_bytes(file) as out, ZipFile(out, "w") as bundle:
         solutions = []
-        for index, (run, name) in enumerate(
-            zip(runs, unique((run.name for run in runs), safe_file_name), strict=True)
-        ):
+        names = unique(map(file_name, runs), safe_file_name)
+        for index, (run, name) in enumerate(zip(runs, names, strict=True)):
             path = f"solutions/{index}.zip"
             solutions.append({"index": index, "name": name, "path": path, "tasks": [0]})
             _add_zip(bundle, path, {name: run})
@@ -113,22 +118,22 @@ def columns(measures: Sequence[Measure], labels: Mapping[str, str]) -> list[dict
     """The columns of the leaderboard: the key in scores.json, and which values come first.
 
     Where a measure has a target value, the column is the mean distance to it: of values around 0 neither order is best
-    first.
+    first. Codabench refuses a bundle with a longer key or title than `LONGEST`.
 
     >>> from fairevals.measures import parse_measure
     >>> for column in columns([parse_measure("nDCG@10"), parse_measure("Skew(attr='SEX')@5")], {"nDCG@10": "Gain"}):
     ...     print(column["key"], column["sorting"], column["title"])
-    nDCG_10 desc Gain
+    Gain desc Gain
     Skew_attr_SEX_5 asc Skew(attr='SEX')@5, distance to 0
     """
+    names = [labels.get(str(measure), str(measure)) for measure in measures]
+    keys = unique(names, column_key, longest=LONGEST)
     found = []
-    for index, (measure, key) in enumerate(
-        zip(measures, unique(map(str, measures), column_key), strict=True)
-    ):
+    for index, (measure, name, key) in enumerate(zip(measures, names, keys, strict=True)):
         direction = measure.direction
-        title = labels.get(str(measure), str(measure))
-        if direction.target is not None:
-            title += f", distance to {direction.target:g}"
+        ending = "" if direction.target is None else f", distance to {direction.target:g}"
+        room = LONGEST - len(ending)
+        title = (name if len(name) <= room else f"{name[: room - 1]}…") + ending
         sorting = "desc" if direction.word in ("higher", "none") else "asc"
         found.append({"title": title, "key": key, "index": index, "sorting": sorting, "precision": 4})
     return found
@@ -139,10 +144,16 @@ def _overview(title: str, task: Task, scores: Scores) -> str:
     for measure in scores.measures:
         label = f"{html.escape(scores.label(measure))}, " if str(measure) in scores.labels else ""
         listed += f"- {label}`{measure}`: {measure.direction.words}\n"
+    topics = f"for each of the {len(scores.topics)} topics"
+    if task.policy.kind == "samples":
+        lines = f"{topics} several rankings of at most {task.max_documents} documents, one line for each document, "
+        lines += "`topic ranking document rank score tag` or `topic ranking document`"
+    else:
+        lines = f"{topics} at most {task.max_documents} documents, one line for each, "
+        lines += "`topic Q0 document rank score tag` or `topic document`"
     return (
-        f"# {html.escape(title)}\n\nSubmit a zip file with one run: for each of the {len(scores.topics)} topics "
-        f"at most {task.max_documents} documents, one line for each, `topic Q0 document rank score tag`. "
-        f"A run with errors is refused, and the log lists them.\n\n"
+        f"# {html.escape(title)}\n\nSubmit a zip file with one run: {lines}. A run with errors is refused, and so is "
+        f"one without a document for some topic; the log lists the errors.\n\n"
         f"Scored by fairevals {fairevals.__version__}:\n\n{listed}"
     )
 
@@ -219,7 +230,11 @@ def _yaml(content: Any) -> bytes:
     return f"{text}\n".encode(errors="backslashreplace")
 
 
-def _add(archive: ZipFile, name: str, content: bytes | Path | IO[bytes], *, stored: bool = False) -> None:
+Content = bytes | str | os.PathLike[str]
+"""The content of a file, or where it is."""
+
+
+def _add(archive: ZipFile, name: str, content: Content | IO[bytes], *, stored: bool = False) -> None:
     """Add a file; without the time, so that the same content gives the same bytes."""
     entry = ZipInfo(name)
     entry.compress_type = ZIP_STORED if stored else ZIP_DEFLATED
@@ -227,14 +242,14 @@ def _add(archive: ZipFile, name: str, content: bytes | Path | IO[bytes], *, stor
     with archive.open(entry, "w", force_zip64=True) as out:
         if isinstance(content, bytes):
             out.write(content)
-        elif isinstance(content, Path):
-            with content.open("rb") as file:
+        elif isinstance(content, (str, os.PathLike)):
+            with opened_file(content) as file:
                 shutil.copyfileobj(file, out)
         else:
             shutil.copyfileobj(content, out)
 
 
-def _add_zip(bundle: ZipFile, name: str, files: Mapping[str, bytes | Path]) -> None:
+def _add_zip(bundle: ZipFile, name: str, files: Mapping[str, Content]) -> None:
     """Add an archive to the bundle, through a file: it may be larger than memory."""
     with TemporaryFile() as inner:
         with ZipFile(inner, "w") as archive:
@@ -244,17 +259,23 @@ def _add_zip(bundle: ZipFile, name: str, files: Mapping[str, bytes | Path]) -> N
         _add(bundle, name, inner, stored=True)
 
 
-def checked_runs(sources: Sequence[Any], collection: Collection) -> list[Path]:
-    """The files of runs that are to be solutions; an error unless each is a valid submission."""
-    paths = []
+def solutions(
+    sources: Sequence[Any], collection: Collection
+) -> tuple[list[str | os.PathLike[str]], list[str]]:
+    """The files of runs that are to be solutions, and a remark for each run that is none: it is not a valid submission.
+
+    Codabench would refuse such a run as it refuses that of a participant; scoring it is possible nevertheless.
+    """
+    paths, remarks = [], []
     for source in sources:
-        is_file = isinstance(source, (str, os.PathLike)) and not reads_once(source) and Path(source).is_file()
-        if not is_file:
+        is_path = isinstance(source, (str, os.PathLike)) and not reads_once(source)
+        if not is_path or not (Path(source).is_file() or member_of(source)):
             raise UsageError(
                 f"cannot put {escape(str(source), 200)} into a bundle; expected the path of a run file"
             )
-        for problem in check_submission(source, collection):
-            if not problem.warning:
-                raise problem.error()
-        paths.append(Path(source))
-    return paths
+        problems = (problem for problem in check_submission(source, collection) if not problem.warning)
+        if problem := next(problems, None):
+            remarks.append(f"not among the solutions, as an invalid submission: {problem.error()}")
+        else:
+            paths.append(source)
+    return paths, remarks

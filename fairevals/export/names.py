@@ -6,19 +6,27 @@ from collections.abc import Callable, Iterable
 from fairevals.io.folders import safe_name
 
 
-def unique(texts: Iterable[str], clean: Callable[[str], str], taken: Iterable[str] = ()) -> list[str]:
+def unique(
+    texts: Iterable[str], clean: Callable[[str], str], taken: Iterable[str] = (), longest: int | None = None
+) -> list[str]:
     """The cleaned texts, numbered where two are equal but for upper and lower case, or equal one that is `taken`.
+
+    Names of more than `longest` characters are cut.
 
     >>> unique(["a b", "A-B", "c"], column_key, ["c"])
     ['a_b', 'A_B_2', 'c_2']
+    >>> unique(["abcde", "abcdf"], column_key, longest=4)
+    ['abcd', 'ab_2']
     """
     seen, names = {text.casefold() for text in taken}, []
     for text in texts:
-        name = stem = clean(text)
+        stem = clean(text)
+        name = stem[:longest]
         number = 1
         while name.casefold() in seen:
             number += 1
-            name = f"{stem}_{number}"
+            ending = f"_{number}"
+            name = stem[: longest and longest - len(ending)] + ending
         seen.add(name.casefold())
         names.append(name)
     return names
@@ -31,6 +39,15 @@ def column_key(text: str) -> str:
     ('GFR_util_ERR_20', 'value')
     """
     return re.sub(r"[^A-Za-z0-9]+", "_", text).strip("_") or "value"
+
+
+def measure_file(text: str) -> str:
+    """A safe file name for the label of a measure.
+
+    >>> measure_file("GFR(util='ERR')@20"), measure_file("精度@10")
+    ('GFR_util_ERR_20', '精度_10')
+    """
+    return safe_name(re.sub(r"\W+", "_", text).strip("_"))
 
 
 def measure_key(text: str) -> str:

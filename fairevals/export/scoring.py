@@ -39,7 +39,8 @@ def score_submission(given: str | os.PathLike[str], output: str | os.PathLike[st
         sys.stderr.writelines(problem_lines(problems))
         if not all(problem.warning for problem in problems):
             return 1
-        report = gather([str(run)], collection, plan, given=True)
+        # Without the first ranks, whose grades would be the judgements of what a participant asks for.
+        report = gather([str(run)], collection, plan, given=True, drilldown="none")
     except FairevalsError as error:
         sys.stderr.write(f"error: {error}\n")
         return 1

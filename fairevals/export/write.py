@@ -11,7 +11,7 @@ from fairevals.errors import UsageError, escape, unknown
 from fairevals.evaluation.plan import Plan
 from fairevals.evaluation.scores import Scores
 from fairevals.export import PLATFORMS
-from fairevals.export.codabench import BUNDLE, checked_runs, write_bundle
+from fairevals.export.codabench import BUNDLE, solutions, write_bundle
 from fairevals.export.participants import participants
 from fairevals.export.tira import EVALUATION, prototext
 from fairevals.io.folders import check_folder, replacing, write_files
@@ -53,7 +53,7 @@ def export(
             remarks = ["no run is official: median, minimum and maximum are undefined"]
     else:
         task = whole_task(collection, plan, qrels, given=given)
-        runs = checked_runs(sources, collection)
+        runs, remarks = solutions(sources, collection)
     names = []
     with replacing(folder) as part:
         if platform == "codabench":
@@ -76,11 +76,15 @@ def whole_task(collection: Collection, plan: Plan, qrels: Any, *, given: bool) -
                 f"cannot put {escape(str(one), 200)} into a bundle; expected the path of a qrels file"
             )
     if collection.groups:
-        names = ", ".join(map(escape, collection.groups))
+        groups = ", ".join(map(escape, collection.groups))
         raise UsageError(
-            f"cannot put groups given from Python into a bundle ({names}); give a task that names their file"
+            f"cannot put groups given from Python into a bundle ({groups}); give a task that names their file"
         )
     changed: dict[str, Any] = {"qrels": tuple(map(Path, several)), "policy": plan.policy}
     if given:
-        changed |= {"measures": tuple(map(str, plan.measures)), "labels": plan.labels}
+        names = tuple(map(str, plan.measures))
+        changed |= {
+            "measures": names,
+            "labels": {name: plan.labels[name] for name in names if name in plan.labels},
+        }
     return replace(collection.task, **changed)

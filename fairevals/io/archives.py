@@ -7,8 +7,8 @@ import os
 import re
 import stat
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
-from itertools import islice
+from contextlib import contextmanager, suppress
+from itertools import chain, islice
 from pathlib import Path
 from typing import IO, Any
 from zipfile import ZIP_DEFLATED, ZIP_STORED, ZipFile, ZipInfo
@@ -50,6 +50,14 @@ def file_name(path: str | os.PathLike[str]) -> str:
     """The last part of a path, also of one that leads into an archive."""
     member = member_of(path)
     return Path(member[1] if member else path).name
+
+
+@contextmanager
+def opened_file(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
+    """The bytes of a file as they are, also of one in an archive."""
+    member = member_of(path)
+    with opened_member(*member) if member else Path(path).open("rb") as opened:
+        yield opened
 
 
 @contextmanager
@@ -127,7 +135,7 @@ def files_in(path: str | os.PathLike[str]) -> list[str]:
     """The paths of all files in a folder or an archive, sorted; hidden files and `__MACOSX` are skipped.
 
     An `InputError` where there is none, there are too many, or one leads elsewhere. Archives in a folder are opened,
-    those in an archive are not.
+    those in an archive are not. A harmful archive in a folder is among the files: whoever reads it reports the error.
     """
     from fairevals.io.streams import reading
 
@@ -142,22 +150,35 @@ def files_in(path: str | os.PathLike[str]) -> list[str]:
         for one in sorted(one for one in paths if not _is_skipped(one.relative_to(path).parts)):
             if one.is_symlink() and os.path.commonpath([root, os.path.realpath(one)]) != root:
                 raise InputError(Place(str(one)), "a link that leads out of the folder", _EXPECTED)
+            if one.is_symlink() and not one.exists():
+                raise InputError(Place(str(one)), "a link that leads nowhere", _EXPECTED)
             if one.is_file():
-                found += files_in(one) if is_zip(one) else [str(one)]
+                inner = [str(one)]
+                with suppress(InputError):
+                    inner = files_in(one) if is_zip(one) else inner
+                found += inner
     if not found:
         raise InputError(Place(name), "no file", _EXPECTED)
     if len(found) > MAX_FILES:
-        raise InputError(Place(name), f"more than {pluralize(MAX_FILES, 'file')}", _EXPECTED)
+        raise InputError(Place(name), f"{pluralize(len(found), 'file')}", f"at most {MAX_FILES:,}")
     return found
 
 
 def is_submission(path: Any) -> bool:
-    """Whether a path leads to several runs: a zip archive, or a folder that is not one run of parquet files."""
+    """Whether a path leads to several runs: a zip archive, or a folder that is not one run of parquet files.
+
+    A folder is one run if it has parquet files, and no others but hidden ones and those named `_…`.
+    """
     if not isinstance(path, (str, os.PathLike)):
         return False
     try:
         folder = Path(path)
-        return (folder.is_dir() and next(folder.rglob("*.parquet"), None) is None) or is_zip(path)
+        if not folder.is_dir():
+            return is_zip(path)
+        below = (file.relative_to(folder).parts for file in folder.rglob("*") if file.is_file())
+        names = (parts[-1] for parts in below if not any(part.startswith((".", "_")) for part in parts))
+        first = next(names, "")
+        return not all(name.endswith(".parquet") for name in chain([first], names))
     except (OSError, ValueError):
         return False
 

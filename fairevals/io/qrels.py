@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from itertools import islice
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fairevals.errors import InputError, Place, escape
+from fairevals.errors import InputError, Place, escape, type_of
 from fairevals.ids import Ids, Index, keys, numbered
 from fairevals.io.jsonl import has_key, id_of, json_lines, list_of
 from fairevals.io.lines import Column, LineFormat, data_lines, joined
@@ -27,6 +27,7 @@ NTCIR_QRELS = LineFormat("qrels", (*map(Column, ("topic", "doc")), _GRADE))
 
 
 _JSON_QRELS = '{"id": 1, "rel_docs": ["doc", …]}'
+_JSON_QUERIES = '{"qid": 1, "documents": [{"doc_id": "doc", "relevance": 1}, …]}'
 
 
 @dataclass(frozen=True)
@@ -43,7 +44,8 @@ class QrelsColumns:
 def read_qrels_columns(*sources: Source) -> QrelsColumns:
     """Read one or several qrels files and join them. The first line of a file decides on its format.
 
-    In JSON lines, all of the `rel_docs` of an `id` have the grade 1.
+    In the JSON lines of TREC Fair 2021 and 2022, all of the `rel_docs` of an `id` have the grade 1; in those of 2019
+    and 2020, each of the `documents` of a `qid` has its `relevance`.
 
     A document that is judged twice in a topic is an error if the grades differ.
     """
@@ -53,11 +55,11 @@ def read_qrels_columns(*sources: Source) -> QrelsColumns:
     """The number of rows before each file, the file, and its format if it has columns."""
     rows = 0
     for source in sources:
-        if has_key(source, "rel_docs"):
+        if has_key(source, "rel_docs") or has_key(source, "documents"):
             files.append((rows, source, None))
-            for _, topic, docs in _json_topics(source):
+            for _, topic, docs, grades in _json_topics(source):
                 code = topics.setdefault(topic, len(topics))
-                parts.append((np.full(len(docs), code), Ids.of(docs), np.ones(len(docs))))
+                parts.append((np.full(len(docs), code), Ids.of(docs), np.array(grades, dtype=np.float64)))
                 rows += len(docs)
             continue
         _, first = next(data_lines(source), (0, b""))
@@ -76,7 +78,7 @@ def read_qrels_columns(*sources: Source) -> QrelsColumns:
         before, source, line_format = [file for file in files if file[0] <= row][-1]
         if line_format is not None:
             return line_format.place_of(source, row - before)
-        places = (place for place, _, docs in _json_topics(source) for _ in docs)
+        places = (place for place, _, docs, _ in _json_topics(source) for _ in docs)
         return next(islice(places, row - before, None))
 
     if not rows:
@@ -85,12 +87,30 @@ def read_qrels_columns(*sources: Source) -> QrelsColumns:
     return _unique(QrelsColumns(name, list(topics), *joined(parts)), place_of)
 
 
-def _json_topics(source: Source) -> Iterator[tuple[Place, str, list[str]]]:
-    """The topics of TREC Fair 2021 and 2022 with their relevant documents."""
-    for place, value in json_lines(source, _JSON_QRELS):
-        docs = list_of(value, "rel_docs", place, _JSON_QRELS)
-        ids = [check_id(id_text(doc, "doc", place), "doc", place) for doc in docs]
-        yield place, id_of(value, "id", place, _JSON_QRELS), ids
+def _json_topics(source: Source) -> Iterator[tuple[Place, str, list[str], list[float]]]:
+    """The topics of TREC Fair with their documents and grades."""
+    listed = has_key(source, "rel_docs")
+    expected = _JSON_QRELS if listed else _JSON_QUERIES
+    for place, value in json_lines(source, expected):
+        topic = id_of(value, "id" if listed else "qid", place, expected)
+        docs = list_of(value, "rel_docs" if listed else "documents", place, expected)
+        if listed:
+            ids = [check_id(id_text(doc, "doc", place), "doc", place) for doc in docs]
+            yield place, topic, ids, [1.0] * len(ids)
+        else:
+            pairs = [_judged(doc, place) for doc in docs]
+            yield place, topic, [doc for doc, _ in pairs], [grade for _, grade in pairs]
+
+
+def _judged(document: Any, place: Place) -> tuple[str, float]:
+    """The id and the relevance of one of the documents of TREC Fair 2019 and 2020."""
+    if not isinstance(document, dict):
+        raise InputError(place, f"a document that is {type_of(document)}", _JSON_QUERIES)
+    doc, grade = id_of(document, "doc_id", place, _JSON_QUERIES), document.get("relevance")
+    if isinstance(grade, bool) or not isinstance(grade, (int, float)) or not abs(grade) <= LARGEST:
+        found = f"relevance = {escape(repr(grade))}" if "relevance" in document else "no relevance"
+        raise InputError(place, f"{found} of the document {escape(doc)!r}", "a number")
+    return doc, float(grade)
 
 
 def _unique(columns: QrelsColumns, place_of: Callable[[int], Place]) -> QrelsColumns:

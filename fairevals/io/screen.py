@@ -17,6 +17,8 @@ from fairevals.io.cells import Cell, Table, ValueCell, cell_texts
 _NUMERIC = re.compile(r"[-–+.\d]")
 _TEXT = re.compile(r"[^\W\d_]{3}.* \S")
 """Texts that may be wrapped: a word, a space and more; not a number with an interval or letters."""
+_MEASURE = re.compile(r"\w+\(\S+,\S+\)")
+"""Measures with several parameters, which may be wrapped, too."""
 _BREAK = re.compile(r"(?<=[ ,/])(?!\S{1,2}$)|(?=[@(])")
 """Where a head may be cut: after a space (but not before an arrow), a comma or a slash; before @ and a parenthesis."""
 _ASCII = str.maketrans("─↑↓→†–−±×…█·", "-^v>+--~x~#.")
@@ -82,18 +84,19 @@ def fold(head: str, lines: int) -> list[str]:
     >>> fold("AWRF(attr='SEX')@20 ↑", 2), fold("common topics", 2)
     (["AWRF(attr='SEX')", '@20 ↑'], ['common', 'topics'])
     """
-    pieces = [piece for piece in _BREAK.split(head) if piece]
+    widest = max((width(piece.strip()) for piece in _BREAK.split(head)), default=0)
+    limits = range(widest, width(head) + 1)
+    return next((rows for limit in limits if len(rows := _filled(head, limit)) <= lines), [head])
 
-    def filled(limit: int) -> list[str]:
-        rows = [""]
-        for piece in pieces:
-            if rows[-1] and width((rows[-1] + piece).rstrip()) > limit:
-                rows.append("")
-            rows[-1] += piece
-        return [row.strip() for row in rows]
 
-    limits = range(max((width(piece.strip()) for piece in pieces), default=0), width(head) + 1)
-    return next((rows for limit in limits if len(rows := filled(limit)) <= lines), [head])
+def _filled(text: str, limit: int) -> list[str]:
+    """A text cut into lines of at most so many columns, where a head may be cut."""
+    rows = [""]
+    for piece in filter(None, _BREAK.split(text)):
+        if rows[-1] and width((rows[-1] + piece).rstrip()) > limit:
+            rows.append("")
+        rows[-1] += piece
+    return [row.strip() for row in rows]
 
 
 @dataclass(frozen=True)
@@ -168,7 +171,9 @@ class _Grid:
     def wrapped(self, limit: int) -> _Grid:
         """With long texts in several lines, as far as the limit needs it."""
         widths = self.widths
-        text = [any(_TEXT.search(cell[0]) for cell in column) for column in self.cells]
+        text = [
+            any(_TEXT.search(cell[0]) or _MEASURE.match(cell[0]) for cell in column) for column in self.cells
+        ]
 
         def capped(cap: int) -> list[int]:
             return [min(w, cap) if wraps else w for w, wraps in zip(widths, text, strict=True)]
@@ -218,7 +223,10 @@ def _total(widths: Sequence[int]) -> int:
 
 
 def _wrap(text: str, limit: int) -> list[str]:
-    lines = textwrap.wrap(text.strip(), limit - 2, break_long_words=False, break_on_hyphens=False)
+    if _MEASURE.match(text):
+        lines = _filled(text.strip(), limit - 2)
+    else:
+        lines = textwrap.wrap(text.strip(), limit - 2, break_long_words=False, break_on_hyphens=False)
     return [f"{line}  " for line in lines] or [text]
 
 
@@ -241,8 +249,9 @@ def text_table(table: Table, places: int | None = None, screen: Screen | None = 
     """A table as text that fits the screen.
 
     If it is too wide, heads are folded in two; rows and columns are exchanged, if the table says that it can be turned;
-    texts are wrapped; the first of several key columns becomes a line before its rows; heads are folded further; and
-    at last it is cut into several tables with the same key columns. Only a key that is too wide by itself is too wide.
+    texts and names of measures are wrapped; the first of several key columns becomes a line before its rows; heads are
+    folded further; and at last it is cut into several tables with the same key columns. Only a key that is too wide by
+    itself is too wide.
     """
     screen = SCREEN.get() if screen is None else screen
     characters: dict[int, int] = {} if screen.unicode else _ASCII

@@ -26,8 +26,9 @@ class Topics:
 def read_topics(path: str | os.PathLike[str]) -> Topics:
     """Read a list of topics: ids, one per line, or a csv or tsv table whose column `topic` (or `id`, `qid`) has them.
 
-    JSON lines with an `id`, as TREC's Fair Ranking track publishes topics, are read too; of these only the
-    ids are kept. An error with file and line: a topic that is listed twice, an id with a space, or no topic.
+    JSON lines with an `id` or a `qid`, as TREC's Fair Ranking track publishes topics, are read too; their columns are
+    what the first line has texts and numbers for. An error with file and line: a topic that is listed twice, an id with
+    a space, or no topic.
     """
     source = Source.of(path)
     header, rows = _rows(source)
@@ -50,8 +51,8 @@ def read_topics(path: str | os.PathLike[str]) -> Topics:
 
 def _rows(source: Source) -> tuple[list[str], Iterable[tuple[int, list[str]]]]:
     """The names of the columns after the id, and the line, id and columns of each topic."""
-    if has_key(source, "id"):
-        return [], _json_rows(source)
+    if key := next((key for key in ("id", "qid") if has_key(source, key)), ""):
+        return _json_rows(source, key)
     _, first = next(data_lines(source), (0, b""))
     names = [name.strip().strip('"') for name in first.decode(errors="replace").replace("\t", ",").split(",")]
     key = next((column for column in ID_COLUMNS if column in names), ID_COLUMNS[0])
@@ -65,7 +66,16 @@ def _rows(source: Source) -> tuple[list[str], Iterable[tuple[int, list[str]]]]:
     )
 
 
-def _json_rows(source: Source) -> Iterator[tuple[int, list[str]]]:
-    expected = 'an object with an id, such as {"id": 1, "title": "…"}'
-    for place, value in json_lines(source, expected):
-        yield place.line, [id_of(value, "id", place, expected)]
+def _json_rows(source: Source, key: str) -> tuple[list[str], Iterator[tuple[int, list[str]]]]:
+    expected = f'an object with an id, such as {{"{key}": 1, "title": "…"}}'
+    first = next((value for _, value in json_lines(source, expected)), {})
+    header = [name for name, value in first.items() if name != key and isinstance(value, (str, int, float))]
+
+    def rows() -> Iterator[tuple[int, list[str]]]:
+        for place, value in json_lines(source, expected):
+            cells = [value.get(name) for name in header]
+            # Escaped, since JSON can write any character.
+            texts = [str(escape(str(c), 1000)) if isinstance(c, (str, int, float)) else "" for c in cells]
+            yield place.line, [id_of(value, key, place, expected), *texts]
+
+    return header, rows()
