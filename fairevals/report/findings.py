@@ -24,7 +24,8 @@ class Finding:
     tested: int
     """How many runs were tested against each other; 0 without a test."""
     tied: tuple[int, ...]
-    """Those of them that do not differ significantly from the best."""
+    """Those of them that do not differ significantly from the best; without a test, those that only sampling error
+    separates from it."""
     none_differ: bool
     """Whether no two of them differ significantly."""
     better: tuple[int, ...]
@@ -64,7 +65,8 @@ def _finding(board: Board, question: str, m: int) -> Finding | None:
         return None
     tested = [r for r in order if entries[r].letters]
     if not tested:
-        return Finding(question, m, order[0], 0, (), none_differ=False, better=())
+        tied = tuple(r for r in order[1:] if entries[r].best and entries[order[0]].best)
+        return Finding(question, m, order[0], 0, tied, none_differ=False, better=())
     best = tested[0]
     tied = [r for r in tested[1:] if set(entries[r].letters) & set(entries[best].letters)]
     none_differ = bool(np.all(group.tukey.p >= board.alpha))

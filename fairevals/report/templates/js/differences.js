@@ -34,11 +34,12 @@
     const items = sorted.map((item, place) => {
       const text = `${item.topic}: gain ${signed(item.gain)} (${number(item.value)}, ${other} ${number(item.other)})`;
       const top = Math.min(py(item.gain), py(0));
-      const bar = svg(bars, "rect", {
-        class: `bar ${item.gain < 0 ? "down" : "up"}${item.t === state.now.topic ? " chosen" : ""}`, role: "button", "aria-label": text, "data-topic": item.t,
-        x: box.left + place * step + step * 0.1, width: step * 0.8, y: top, height: Math.max(1.5, Math.abs(py(item.gain) - py(0))),
-      });
+      const x = box.left + place * step;
+      const kind = `${item.gain < 0 ? "down" : "up"}${item.t === state.now.topic ? " chosen" : ""}`;
+      const bar = svg(bars, "g", { class: `bar ${kind}`, role: "button", "aria-label": text, "data-topic": item.t });
       svg(bar, "title", {}, text);
+      svg(bar, "rect", { class: "reach", x, width: step, y: box.top, height: box.bottom - box.top });  // a bar may be low
+      svg(bar, "rect", { class: "point", x: x + step * 0.1, width: step * 0.8, y: top, height: Math.max(1.5, Math.abs(py(item.gain) - py(0))) });
       return bar;
     });
     svg(bars, "line", { class: "zero", x1: box.left, x2: box.right, y1: py(0), y2: py(0) });

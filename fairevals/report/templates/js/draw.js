@@ -38,6 +38,16 @@ const draw = (() => {
     return letters.slice(0, length - 1 - tail).join("") + "…" + letters.slice(letters.length - tail).join("");
   }
 
+  // A name in two parts, of which the style shortens the first where there is no room.
+  function name(parent, text, ending = 10) {
+    const letters = Array.from(text);
+    const at = letters.length > ending + 2 ? letters.length - ending : 0;
+    const whole = element(parent, "bdi", { class: "halves", title: text });
+    if (at) element(whole, "span", { class: "cut" }, letters.slice(0, at).join(""));
+    element(whole, "span", { class: "end" }, letters.slice(at).join(""));
+    return whole;
+  }
+
   function ticks(low, high, most = 5) {
     const raw = (high - low) / most || 1;
     const power = 10 ** Math.floor(Math.log10(raw));
@@ -80,18 +90,32 @@ const draw = (() => {
     }));
   }
 
-  // Draw a chart in pixels of the screen, so that its text has the same size everywhere, and again when its width
-  // changes. `render(width, height)` fills it; `shape(width)` gives its height. Returns a function that draws it again.
-  function chart(target, shape, render) {
+  // Draw a chart in pixels of the screen or of the paper, so that its text has the same size everywhere, and again when
+  // its width changes. `render(width, height)` fills it; `shape(width)` gives its height. With `lazy` it is not drawn
+  // before it is near the screen, or printed. Returns a function that draws it again.
+  const PAPER = 756;  // the largest width of a chart on paper, 20 cm
+  function chart(target, shape, render, lazy = false) {
     let last = 0;
-    function again() {
-      last = target.clientWidth || last || 860;
-      const height = Math.round(shape(last));
-      target.setAttribute("viewBox", `0 0 ${last} ${height}`);
+    let seen = !lazy;
+    function fill(width) {
+      last = width;
+      const height = Math.round(shape(width));
+      target.setAttribute("viewBox", `0 0 ${width} ${height}`);
       target.replaceChildren();
-      render(last, height);
+      render(width, height);
     }
+    const again = () => { if (seen) fill(target.clientWidth || last || 860); };
     new ResizeObserver(() => { if (target.clientWidth && target.clientWidth !== last) again(); }).observe(target);
+    if (lazy) {
+      new IntersectionObserver((entries, observer) => {
+        if (!entries.some((entry) => entry.isIntersecting)) return;
+        seen = true;
+        observer.disconnect();
+        again();
+      }, { rootMargin: "600px" }).observe(target);
+    }
+    window.addEventListener("beforeprint", () => { seen = true; fill(PAPER); });
+    window.addEventListener("afterprint", again);
     return again;
   }
 
@@ -120,5 +144,5 @@ const draw = (() => {
   const compared = (measure, value) => (measure.target === null ? value : Math.abs(value - measure.target));
   const gain = (measure, value, other) => measure.sign * (compared(measure, value) - compared(measure, other));
 
-  return { $, all, element, svg, number, signed, median, plural, short, ticks, roving, options, chart, reveal, copied, measures, gain };
+  return { $, all, element, svg, number, signed, median, plural, short, name, ticks, roving, options, chart, reveal, copied, measures, gain };
 })();

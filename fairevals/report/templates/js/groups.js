@@ -67,7 +67,7 @@
       svg(svg(shares, "g", { class: name }), "text", { x: box.left, y: box.top - 9 }, short(data.runs[run], Math.floor((panelWidth - 60) / 7)));
       if (!topics) { svg(shares, "text", { x: box.left, y: box.top + 20 }, "No document with a known group."); return `${data.runs[run]}: undefined`; }
       const bar = Math.min(30, (box.right - box.left) * 0.12);
-      const right = box.right - bar - 12;
+      const right = box.right - bar - 20;
       const px = (k) => box.left + (ranks.depth > 1 ? k / (ranks.depth - 1) : 0) * (right - box.left);
       const py = (share) => box.bottom - share * (box.bottom - box.top);
       const below = rows.map(() => 0);
@@ -77,7 +77,7 @@
         rows.forEach((row, k) => { below[k] += row[group]; });
         const high = rows.map((_row, k) => `${px(k)},${py(below[k])}`).reverse();
         area(shares, "polygon", group, { points: [...low, ...high].join(" ") });
-        area(shares, "rect", group, { x: right + 12, width: bar, y: py(floor + target[group]), height: py(floor) - py(floor + target[group]) });
+        area(shares, "rect", group, { x: box.right - bar, width: bar, y: py(floor + target[group]), height: py(floor) - py(floor + target[group]) });
         floor += target[group];
       });
       [0, 0.5, 1].forEach((share) => svg(shares, "text", { class: "tick", x: box.left - 5, y: py(share) + 4, "text-anchor": "end" }, share));
@@ -140,19 +140,6 @@
     if (left) element($(".fields", section), "span", { class: "hint" }, `To keep the page small, it has the first ranks of ${withRanks.length} of ${data.runs.length} runs.`);
   }
 
-  // The first ranks are decoded when a figure comes near, because a page may have many.
-  function lazily(target, shape, render, names) {
-    const redraw = chart(target, shape, (width, height) => { if (seen) render(width, height); });
-    let seen = false;
-    new IntersectionObserver((entries) => {
-      if (seen || !entries.some((entry) => entry.isIntersecting)) return;
-      seen = true;
-      redraw();
-    }, { rootMargin: "600px" }).observe(target);
-    window.addEventListener("beforeprint", () => { seen = true; redraw(); });
-    state.on(names, () => { if (seen) redraw(); });
-  }
-
   if (shares && withRanks.length && ranks.attributes.length) {
     const select = $("#attribute");
     options(select, ranks.attributes.map((one, a) => [a, one.name]), state.now.attribute);
@@ -160,11 +147,12 @@
     state.on(["attribute"], () => { select.value = state.now.attribute; });
     pickers($("#groups"));
     reveal(shares.closest(".interactive"));
-    lazily(shares, (width) => 250 * Math.ceil(Math.max(1, runs().length) / columns(width)), renderShares, ["runs", "group", "attribute"]);
+    // Lazy, because the first ranks take time to decode.
+    state.on(["runs", "group", "attribute"], chart(shares, (width) => 250 * Math.ceil(Math.max(1, runs().length) / columns(width)), renderShares, true));
   }
   if (merits && withRanks.length) {
     pickers($("#exposure"));
     reveal(merits.closest(".interactive"));
-    lazily(merits, () => 16 + 62 * (runs().length + (data.judged ? 1 : 0)), renderMerits, ["runs", "group"]);
+    state.on(["runs", "group"], chart(merits, () => 16 + 62 * (runs().length + (data.judged ? 1 : 0)), renderMerits, true));
   }
 }

@@ -37,16 +37,14 @@
     const part = element(parent, "div", { class: "ranking" });
     const list = topic.lists.get(run);
     const table = element(part, "table", { class: `plain ranks${attributes.length > 2 ? " many" : ""}`, "data-run": run });
-    const caption = element(table, "caption");
-    element(caption, "bdi", {}, data.runs[run]);
+    draw.name(element(table, "caption"), data.runs[run]);
     const head = element(element(table, "thead"), "tr");
     element(head, "th", { scope: "col", class: "rank" }, "#");
     element(head, "th", { scope: "col", class: "grade" }, "grade");
     element(head, "th", { scope: "col", class: "doc text" }, "document");
     if (ranks.policy !== "ranking") element(head, "th", { scope: "col", class: "exposure" }, "exposure");
     attributes.forEach((a) => {
-      const name = ranks.attributes[a].name;
-      element(head, "th", { scope: "col", class: "group", title: name }, name);
+      element(element(head, "th", { scope: "col", class: "group" }), "span", {}, ranks.attributes[a].name);
     });
     const body = element(table, "tbody");
     return list.map(({ doc, rank, exposure }) => {
@@ -57,10 +55,7 @@
       const chip = element(element(row, "td", { class: "grade" }), "span", { class: `mark ${level}` }, grade ?? "–");
       if (grade === null) chip.title = "unjudged";
       const cell = element(row, "th", { scope: "row", class: "doc" });
-      // Ids often differ at their ends, so that a long one loses its middle.
-      const [letters, id] = [Array.from(name), element(cell, "bdi", { title: name })];
-      element(id, "span", { class: "start" }, letters.slice(0, -6).join(""));
-      element(id, "span", { class: "end" }, letters.slice(-6).join(""));
+      draw.name(cell, name, 6);
       if (ranks.policy !== "ranking") element(row, "td", { class: "exposure" }, number(exposure, 4));
       attributes.forEach((a) => {
         const label = `${ranks.attributes[a].name}: ${groupText(ranks.attributes[a], groups[a])}`;
@@ -125,7 +120,7 @@
 
   function bar(parent, name, shares, groups) {
     const row = element(parent, "tr");
-    element(element(row, "th", { scope: "row" }), "bdi", {}, name);
+    draw.name(element(row, "th", { scope: "row" }), name, 6);
     const cell = element(row, "td", { class: "bar" });
     if (!shares) { cell.textContent = "–"; return; }
     const text = shares.map((share, g) => `${groups[g]} ${share.toFixed(3)}`).join(", ");
@@ -195,7 +190,7 @@
 
   if (data.topics.length && withValues.length && !$("#topic").closest(".needs-script").hidden) {
     state.on(["topic", "runs", "against", "group"], () => {
-      const t = state.now.topic ?? state.topics()[0];
+      const t = state.opened();
       $("#topics .explorer").classList.toggle("unopened", state.now.topic === null);  // paper shows only what was chosen
       $("#topic-title").replaceChildren();
       element($("#topic-title"), "bdi", {}, `Topic ${data.topics[t]}`);

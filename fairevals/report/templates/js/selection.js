@@ -28,7 +28,7 @@
       return chip;
     });
     const hint = element(null, "span", { class: "hint" }, "Choose one or two runs, in the table or in a figure.");
-    $("#chosen").replaceChildren(...(chosen.length ? chosen : [hint]));
+    $("#chosen").replaceChildren(...(chosen.length || data.runs.length < 2 ? chosen : [hint]));
   }
 
   reveal($("#toolbar"));

@@ -15,6 +15,7 @@
 //   state.own            the runs by the reader's own weights, { values, rank }; null without (see weights.js)
 //   state.pair()         two runs to compare: the chosen ones, else the best other run and the baseline; null for none
 //   state.topics()       the topics of the chosen topic group, or all
+//   state.opened()       the topic whose ranks are shown: the chosen one, or the first of these
 //
 // A new choice is one more line in FIELDS: its default, and how it is read from text and written as text.
 const data = JSON.parse(document.getElementById("data").textContent);
@@ -124,6 +125,11 @@ const state = (() => {
     return now.group === null ? data.topics.map((_, t) => t) : data.groups[now.group].topics;
   }
 
+  function opened() {
+    const shown = topics();
+    return shown.includes(now.topic) ? now.topic : shown[0];
+  }
+
   function jump() {
     const target = section && document.getElementById(section);
     if (target) target.scrollIntoView();
@@ -142,5 +148,5 @@ const state = (() => {
       jump();
     }
   });
-  return { now, own: null, set, on, address, choose, matches, part, pair, topics };
+  return { now, own: null, set, on, address, choose, matches, part, pair, topics, opened };
 })();

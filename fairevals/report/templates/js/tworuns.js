@@ -63,10 +63,11 @@
   }
 
   function mark() {
-    draw.all("[data-topic]", plot).forEach((item) => item.classList.toggle("here", Number(item.dataset.topic) === state.now.topic));
+    draw.all("[data-topic]", plot).forEach((item) => item.classList.toggle("here", Number(item.dataset.topic) === state.opened()));
   }
 
-  if (data.topics.length && withValues.length && !$("#two").closest(".needs-script").hidden) {
+  if (data.runs.length < 2) [$("#two-controls"), $(".explorer-map")].forEach((part) => { part.hidden = true; });
+  else if (data.topics.length && withValues.length && !plot.closest(".needs-script").hidden) {
     const redraw = chart(plot, (width) => width, render);
     const [run, other] = [$("#two-run"), $("#two-other")];
     const names = withValues.map((r) => [r, data.runs[r]]);
