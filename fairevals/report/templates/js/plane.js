@@ -96,7 +96,7 @@
         const left = x + dx - (anchor === "end" ? room : anchor === "middle" ? room / 2 : 0);
         const spot = [left, y + dy - 10, left + room, y + dy + 3];
         const out = Math.max(0, box.left - spot[0]) + Math.max(0, spot[2] - width) + Math.max(0, spot[3] - box.bottom);
-        return { x: x + dx, y: y + dy, anchor, spot, bad: taken.reduce((sum, other) => sum + overlap(spot, other), 0) + 40 * out };
+        return { x: x + dx, y: y + dy, anchor, spot, bad: taken.reduce((sum, other, i) => sum + (i < found.length ? 3 : 1) * overlap(spot, other), 0) + 40 * out };
       }).reduce((one, other) => (other.bad < one.bad ? other : one));
       if (p.chosen < 0 && best.bad >= 0.1 * room * 13) return;  // it would cover others: shown when the run is pointed at
       taken.push(best.spot);
