@@ -89,6 +89,8 @@ def test_only_sampling_error_does_not_make_a_best_run():
     assert [row[0].best for row in board(noisy).entries] == [False, False, True]
     close = Scores(scores.runs[:2], scores.measures, scores.topics, scores.values[:2], noisy.se[:2])
     assert [row[0].best for row in board(close).entries] == [True, True]
+    (one,) = findings(board(close, baseline=0))  # no test
+    assert (one.run, one.tested, one.tied) == (1, 0, (0,))
 
 
 def test_measures_have_short_labels_unless_two_would_be_alike():

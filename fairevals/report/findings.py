@@ -65,8 +65,8 @@ def _finding(board: Board, question: str, m: int) -> Finding | None:
         return None
     tested = [r for r in order if entries[r].letters]
     if not tested:
-        tied = tuple(r for r in order[1:] if entries[r].best and entries[order[0]].best)
-        return Finding(question, m, order[0], 0, tied, none_differ=False, better=())
+        close = tuple(r for r in order[1:] if entries[r].best and entries[order[0]].best)
+        return Finding(question, m, order[0], 0, close, none_differ=False, better=())
     best = tested[0]
     tied = [r for r in tested[1:] if set(entries[r].letters) & set(entries[best].letters)]
     none_differ = bool(np.all(group.tukey.p >= board.alpha))

@@ -142,7 +142,32 @@ const draw = (() => {
   const measures = data.measures.map((one, m) => [m, `${one.name} ${one.arrow}`.trim()]);
   // How far a value is from what is wanted, if the measure has a target; its sign says which way is better.
   const compared = (measure, value) => (measure.target === null ? value : Math.abs(value - measure.target));
-  const gain = (measure, value, other) => measure.sign * (compared(measure, value) - compared(measure, other));
+  // How much better a value is than another; the page has six decimals, so that less is no difference.
+  function gain(measure, value, other) {
+    const by = measure.sign * (compared(measure, value) - compared(measure, other));
+    return Math.abs(by) < 1e-6 ? 0 : by;
+  }
+  // The runs with values by topic, best first.
+  const withValues = data.order.filter((r) => data.values[r] !== null);
 
-  return { $, all, element, svg, number, signed, median, plural, short, name, ticks, roving, options, chart, reveal, copied, measures, gain };
+  // Groups that share a colour differ by lines across it.
+  function area(parent, kind, group, shape) {
+    svg(parent, kind, { class: `g${group % 8}`, ...shape });
+    if (group >= 8) svg(parent, kind, { fill: "url(#lines)", ...shape });
+  }
+
+  // Two selects of runs that follow what is chosen. The baseline is compared with where no second run is chosen.
+  function pickers(one, other, runs) {
+    const names = runs.map((r) => [r, data.runs[r] + (r === data.baseline ? " (baseline)" : "")]);
+    [one, other].forEach((select) => {
+      options(select, names);
+      select.addEventListener("change", () => {
+        const [first, second] = [Number(one.value), Number(other.value)];
+        state.set({ runs: second === data.baseline && first !== second ? [first] : [...new Set([first, second])] });
+      });
+    });
+    state.on(["runs"], () => { [one.value, other.value] = state.pair(); });
+  }
+
+  return { $, all, element, svg, number, signed, median, plural, short, name, ticks, roving, options, chart, reveal, copied, measures, gain, withValues, area, pickers };
 })();

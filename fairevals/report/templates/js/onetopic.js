@@ -1,20 +1,13 @@
 // One topic: the first ranks of one or two runs with grades and groups, lines between the same documents, and values.
 {
-  const { $, element, svg, number, signed, median, plural, short, roving, gain } = draw;
-  const withValues = data.order.filter((r) => data.values[r] !== null);
-
-  // Groups that share a colour differ by lines across it.
-  function patch(parent, group, box) {
-    svg(parent, "rect", { class: `g${group % 8}`, ...box });
-    if (group >= 8) svg(parent, "rect", { fill: "url(#lines)", ...box });
-  }
+  const { $, element, svg, number, signed, median, plural, roving, gain, withValues, area } = draw;
 
   function stripes(parent, membership, width, height, label) {
     const drawing = svg(parent, "svg", { class: "stripes", viewBox: `0 0 ${width} ${height}`, preserveAspectRatio: "none", role: "img", "aria-label": label });
     svg(drawing, "title", {}, label);
     let x = 0;
     membership.forEach(([group, share]) => {
-      patch(drawing, group, { x, y: 0, width: share * width, height });
+      area(drawing, "rect", group, { x, y: 0, width: share * width, height });
       x += share * width;
     });
     return drawing;
@@ -144,7 +137,7 @@
       groups.forEach((group, g) => {
         const key = element(keys, "span", { class: "swatch" });
         const drawing = svg(key, "svg", { viewBox: "0 0 12 12", "aria-hidden": "true" });
-        patch(drawing, g, { x: 0, y: 0, width: 12, height: 12 });
+        area(drawing, "rect", g, { x: 0, y: 0, width: 12, height: 12 });
         element(key, "bdi", {}, group);
       });
       if (groups.length < total) element(keys, "span", {}, `(${total} groups, summed)`);
@@ -176,7 +169,7 @@
       own.forEach((value) => element(row, "td", {}, value === null ? "undefined" : number(value)));
       if (two) {
         const better = own.includes(null) || !measure.sign ? null : gain(measure, own[0], own[1]);
-        const kind = better === null || Math.abs(better) < 1e-6 ? "" : better > 0 ? "better" : "worse";
+        const kind = !better ? "" : better > 0 ? "better" : "worse";
         element(row, "td", { class: kind }, better === null ? "–" : signed(better));
       }
       element(row, "td", {}, number(median(every)));

@@ -104,7 +104,7 @@
     });
     const items = [...found].sort((p, q) => p.x - q.x).map((p) => {
       const kind = p.r === data.baseline ? "base" : data.references.includes(p.r) ? "ref" : "run";
-      const classes = [kind, p.incomplete ? "hollow" : "", p.shown ? "" : "dim", ["first", "second"][p.chosen] ?? ""];
+      const classes = [kind, p.incomplete ? "hollow" : "", p.shown ? "" : "dim", state.place(p.r)];
       const text = `${p.name}${kind === "base" ? " (baseline)" : kind === "ref" ? " (reference policy)" : ""}: ${a.name} ${number(p.x)}, ${b.name} ${number(p.y)}${p.front ? "; on the Pareto front" : ""}${p.incomplete ? "; incomplete" : ""}`;
       const item = svg(plane, "g", { class: classes.filter(Boolean).join(" "), role: "button", "aria-pressed": p.chosen >= 0, "aria-label": text, "data-run": p.r, "data-front": p.front });
       svg(item, "title", {}, text);

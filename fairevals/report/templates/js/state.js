@@ -10,6 +10,7 @@
 //   state.on(names, f)   call f() now, and after every change of one of these names
 //   state.choose(run)    choose a run, or give it up if it is chosen; a third run replaces the second
 //   state.address()      the address of the present view
+//   state.place(run)     "first" or "second" for a chosen run, else ""
 //   state.matches(run)   whether the filter shows a run
 //   state.part()         the means (see `_means` in data.py) on the chosen topic group, or on all topics
 //   state.own            the runs by the reader's own weights, { values, rank }; null without (see weights.js)
@@ -21,7 +22,7 @@
 const data = JSON.parse(document.getElementById("data").textContent);
 
 const state = (() => {
-  const place = (names) => ({
+  const oneOf = (names) => ({
     read: (text) => (names.includes(text) ? names.indexOf(text) : undefined),
     write: (value) => names[value],
   });
@@ -30,11 +31,11 @@ const state = (() => {
     const found = value.split(",").map(Number);
     return data.weights && found.length === data.weights.names.length && found.every((one) => one >= 0 && Number.isFinite(one)) ? found : undefined;
   };
-  const measure = place(data.measures.map((one) => one.id));
+  const measure = oneOf(data.measures.map((one) => one.id));
   const FIELDS = {
-    runs: { first: [], most: 2, ...place(data.runs) },
-    topic: { first: null, ...place(data.topics) },
-    group: { first: null, ...place(data.groups.map((one) => one.name)) },
+    runs: { first: [], most: 2, ...oneOf(data.runs) },
+    topic: { first: null, ...oneOf(data.topics) },
+    group: { first: null, ...oneOf(data.groups.map((one) => one.name)) },
     measure: { first: data.byTopic, ...measure },
     x: { first: data.across, ...measure },
     y: { first: data.up, ...measure },
@@ -106,6 +107,8 @@ const state = (() => {
     set({ runs: runs.includes(run) ? runs.filter((other) => other !== run) : [...runs.slice(0, 1), run] });
   }
 
+  const place = (run) => ["first", "second"][now.runs.indexOf(run)] ?? "";
+
   // Words that must all occur, in any order; with | between them, several such lists of which one must fit.
   const known = data.runs.map((name, r) => `${name} ${data.teams[r]} ${data.statuses[r]}`.toLowerCase());
   function matches(run) {
@@ -148,5 +151,5 @@ const state = (() => {
       jump();
     }
   });
-  return { now, own: null, set, on, address, choose, matches, part, pair, topics, opened };
+  return { now, own: null, set, on, address, choose, place, matches, part, pair, topics, opened };
 })();

@@ -1,11 +1,10 @@
 // The map of runs and topics: one cell per value, a stronger colour is better. A topic's heading opens it, a run's chooses it.
 {
-  const { $, all, element, number, median, plural, short, roving, options, measures, gain } = draw;
+  const { $, all, element, number, median, plural, short, roving, options, measures, gain, withValues } = draw;
   const ROWS = 60;
   const COLUMNS = 200;
   const SHADES = 9;
   const table = $("#map");
-  const withValues = data.order.filter((r) => data.values[r] !== null);
   const byTopic = measures.filter(([m]) => withValues.some((r) => data.values[r][m].some((value) => value !== null)));
 
   // Smaller is worse, whatever the direction of the measure; a measure without direction counts upwards.
@@ -82,12 +81,12 @@
       const most = Math.max(1e-9, ...gains.map((value) => Math.abs(value ?? 0)));
       gains.forEach((value, i) => {
         const steps = value === null ? "" : `${value < 0 ? "down" : "up"}${Math.min(3, Math.floor(4 * Math.abs(value) / most))}`;
-        element(row, "td", { "data-topic": topics[i], class: value === null ? "none" : Math.abs(value) < 1e-6 ? "" : steps }, value === null ? "" : cell(value));
+        element(row, "td", { "data-topic": topics[i], class: value === null ? "none" : value ? steps : "" }, value === null ? "" : cell(value));
       });
       body.push(row);
     }
     const chooses = runs.map((r) => {
-      const row = element(null, "tr", { "data-run": r, class: ["first", "second"][state.now.runs.indexOf(r)] ?? "" });
+      const row = element(null, "tr", { "data-run": r, class: state.place(r) });
       const th = element(row, "th", { scope: "row", class: "run" });
       const button = element(th, "button", { type: "button", "data-run": r, "aria-pressed": state.now.runs.includes(r) });
       draw.name(button, data.runs[r]);

@@ -1,11 +1,9 @@
 // Two runs over topics, or one run against the median of all: one point per topic, and each opens its topic.
 {
-  const { $, svg, number, signed, median, plural, short, ticks, roving, options, chart, gain } = draw;
+  const { $, svg, number, signed, median, plural, short, ticks, roving, options, chart, gain, withValues } = draw;
   const plot = $("#two");
-  const withValues = data.order.filter((r) => data.values[r] !== null);
   const MEDIAN = "median";
   const POINTS = 2000;
-
 
   function render(size) {
     const m = state.now.measure;

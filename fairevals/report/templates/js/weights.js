@@ -76,8 +76,7 @@
     let x = 0;
     counted.forEach(([r, count], place) => {
       const room = width * count / DRAWS;
-      const chosen = ["first", "second"][state.now.runs.indexOf(r)] ?? "";
-      const item = svg(strip, "g", { class: `win s${place % 8} ${chosen}`, "data-run": r });
+      const item = svg(strip, "g", { class: `win s${place % 8} ${state.place(r)}`, "data-run": r });
       svg(item, "rect", { x, y: 0, width: Math.max(0.5, room), height });
       svg(item, "title", {}, `${data.runs[r]}: ${share(count)}`);
       if (room > 60) svg(item, "text", { x: x + 8, y: height / 2 + 4 }, short(data.brief[r], Math.floor((room - 12) / 8)));
