@@ -104,7 +104,7 @@ def test_the_content_policy_allows_only_what_the_page_has(sample, page):
 
 def test_every_figure_has_an_alternative_text(page, record):
     images = page.all("img")
-    assert len(images) == len(record["figures"])
+    assert len(images) == len(record["figures"]) - 1  # rank correlations are a table in the page
     for image in images:
         assert len(image["alt"]) > 40
     for svg in page.all("svg"):

@@ -109,6 +109,13 @@ def test_it_loads_without_errors_in_every_size_and_scheme(browser, report):
                 "Array.from(document.images).filter((i) => !(i.complete && i.naturalWidth)).length"
             )
             assert broken == 0
+            cut = page.evaluate(  # the end of a name, which tells it from others, is never hidden
+                """Array.from(document.querySelectorAll(".halves .end")).filter((end) => end.getClientRects().length
+                && end.getBoundingClientRect().right
+                > end.closest("th, td, caption, dd").getBoundingClientRect().right + 1)
+                .map((end) => end.closest(".halves").textContent)"""
+            )
+            assert cut == [], (width, scheme)
             assert seen.bad == []
             page.context.close()
 

@@ -92,9 +92,13 @@ def test_own_weights_rank_as_score_with_them_in_the_task(page, task, tmp_path, w
     assert dict(shown) == {name: f"{value:.4f}" for name, value in means.items()}
     assert page.locator("#board th.own").get_attribute("aria-sort") == "descending"
     assert f"With your weights {shown[0][0]} is first" in page.locator("#weights-text").inner_text()
+    assert "sorted by your GFR" in page.locator("#weights-text").inner_text()
     hash_now = address(page)
     assert f"weights={'%2C'.join(f'{w:g}' for w in weights)}" in hash_now and "sort=own" in hash_now
+    head_of(page, 1).locator("button").click()
+    assert "sorted" not in page.locator("#weights-text").inner_text()
     page.locator("#weights-reset").click()
+    head_of(page, 0).locator("button").click()
     assert page.locator("#board .own").count() == 0
     assert names_shown(page)[0] == "dense"
 
@@ -153,6 +157,10 @@ def test_a_topic_group_filters_tables_and_figures(page, task, report):
         means["films"].xs("nDCG@10", level="measure").sort_values(ascending=False).index
     )
     assert page.locator("#bars .bar").count() == 20
+    for section in ("summary", "agreement", "differences"):  # what is over all topics says so
+        assert page.locator(f"#{section} :is(p, p *).part-note").is_visible()
+    tests = page.locator("#tests tbody tr:not([hidden]) th").all_inner_texts()
+    assert tests[0] == "dense" and tests[-1] == "random"  # best first, over all topics
     assert (
         "No run has a value on both measures" in page.locator("#plane").text_content()
     )  # films have no h-index
@@ -258,12 +266,20 @@ def test_a_phone_shows_everything_large_enough(browser, report):
         }).map((e) => e.outerHTML.slice(0, 120))"""
     )
     assert small == []
+    page.evaluate("document.querySelectorAll('details.static').forEach((one) => { one.open = true; })")
+    shrunk = page.evaluate(  # pictures have text of 10 pt
+        """Array.from(document.images, (e) => [e.alt.slice(0, 40), e.getBoundingClientRect().width / e.naturalWidth])
+        .filter(([, by]) => by && by < 0.8)"""
+    )
+    assert shrunk == []
+    assert page.evaluate("document.documentElement.scrollWidth") == 400
     charts = page.evaluate(
         "Array.from(document.querySelectorAll('.chart'), (e) => e.getBoundingClientRect().width)"
     )
     assert max(charts) <= 400
     flat = page.evaluate(
-        """Array.from(document.querySelectorAll(":is(main, #toolbar) :is(button, select, summary, input[type=search])"))
+        """Array.from(document.querySelectorAll(
+          ":is(main, #toolbar) :is(button, select, summary, input:not([type=checkbox]))"))
         .filter((e) => e.getClientRects().length && e.getBoundingClientRect().height < 39.9)
         .map((e) => e.outerHTML.slice(0, 120))"""
     )
@@ -287,9 +303,14 @@ def test_heads_are_repeated_on_every_printed_page(browser, report, tmp_path):
     assert len(pages) >= 3
     for text in pages:
         assert re.search(r"^run\s.*nDCG@10 ↑\s+ERR@20 ↑", text, re.M), text[:300]
-    # A caption is on the page of its figure.
-    (agreement,) = [text for text in texts if "they agree which runs are better" in text.replace("\n", " ")]
-    assert "Do the measures agree?" in agreement
+    # A caption is on the page of its figure, and so is a heading.
+    (differences,) = [
+        text for text in texts if "Gain of dense over bm25 in nDCG@10" in text.replace("\n", " ")
+    ]
+    assert "erences by topic" in differences  # with a ligature before
+    (topics,) = [text for text in texts if "the hardest topic (by the median)" in text.replace("\n", " ")]
+    assert "Topics" in topics.split("\n")
+    assert "Usefulness against fairness" in texts[0]
 
 
 def test_without_a_script_tables_and_pictures_stay(browser, report):
@@ -300,7 +321,7 @@ def test_without_a_script_tables_and_pictures_stay(browser, report):
         "#differences img",
         "#groups img",
         "#exposure img",
-        "#agreement img",
+        "#agreement .cells",
         "#tests",
     ):
         assert page.locator(place).first.is_visible(), place

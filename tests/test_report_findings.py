@@ -45,6 +45,10 @@ def test_one_question_for_each_kind_of_measure():
         ("Best overall", "GFR(util='ERR')@10"),
     ]
     assert [one.run for one in found] == [1, 1, 0, 1, 1]  # less is better for D_ind
+    scores = scores_of([0.5, 0.6], measures=("nDCG@10", "ERR@10"))
+    scores.values[:, 0] = np.nan  # another measure of the kind answers
+    (one,) = findings(board(scores))
+    assert (one.question, one.measure, one.run) == ("Most useful", 1, 1)
 
 
 @pytest.mark.parametrize(
@@ -70,6 +74,9 @@ def test_runs_outside_the_test_are_named_apart():
     scores = scores_of([0.5, 0.7, 0.9], statuses=("official", "official", "reference"))
     (one,) = findings(board(scores, references={2}))
     assert (one.run, one.tested, one.tied, one.better) == (1, 2, (), (2,))
+    level = scores_of([0.5, 0.7, 0.7], spread=0.0, statuses=("official", "official", "reference"))
+    (same,) = findings(board(level, references={2}))
+    assert (same.run, same.better) == (1, ())  # not better than what it is equal to
     (alone,) = findings(board(scores, baseline=0, references={2}))  # one run is left, and no test
     assert (alone.run, alone.tested, alone.better) == (2, 0, ())
 
@@ -89,6 +96,8 @@ def test_only_sampling_error_does_not_make_a_best_run():
     assert [row[0].best for row in board(noisy).entries] == [False, False, True]
     close = Scores(scores.runs[:2], scores.measures, scores.topics, scores.values[:2], noisy.se[:2])
     assert [row[0].best for row in board(close).entries] == [True, True]
+    (one,) = findings(board(close, baseline=0))  # no test
+    assert (one.run, one.tested, one.tied) == (1, 0, (0,))
 
 
 def test_measures_have_short_labels_unless_two_would_be_alike():

@@ -199,6 +199,11 @@ def test_digits_are_readable_on_every_colour(browser, made):
         for name, background, ink in colours:
             light, dark = sorted((luminance(background), luminance(ink)), reverse=True)
             assert (light + 0.05) / (dark + 0.05) >= 4.5, (scheme, name)
+        cell = page.locator("#map tbody td").first
+        colour = "(cell) => getComputedStyle(cell).backgroundColor"
+        before = cell.evaluate(colour)
+        cell.hover()
+        assert cell.evaluate(colour) == before  # a row that is pointed at keeps its shades
         page.context.close()
 
 
@@ -513,5 +518,9 @@ def test_one_run(browser, made, tmp_path):
     page, seen = opened(browser, tmp_path / "out")
     assert [run for run, _ in rankings(page)] == ["one"]
     assert page.locator("#map tbody tr").count() == 1
+    for place in ("#two", "#filter"):  # nothing to compare or to choose from
+        assert page.locator(place).is_hidden(), place
+    assert page.locator("#weights").count() == 0
+    assert "Tested" not in page.locator("#summary").inner_text()
     assert seen.bad == []
     page.context.close()

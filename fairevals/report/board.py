@@ -167,8 +167,9 @@ def interval_notes(scores: Scores, groups: Sequence[RunGroups]) -> list[str]:
     lines = [f"[low, high]: 95 % {by_t}intervals over topics"]
     if across:
         lines[0] += f"; by bootstrap: {', '.join(across)}"
-    if any(len(one.letters) > 1 for one in groups):
+    if any(any(one.letters) for one in groups):
         lines.append("runs that share a letter do not differ significantly")
+    if len(scores.runs) > 1:
         lines += dict.fromkeys(one.note for one in groups)
     return lines
 

@@ -1,12 +1,12 @@
 """The first sentences of a report: who is best at what, and whether that is more than chance."""
 
 import math
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
 
 from fairevals.evaluation.leaderboard import ranking_of_runs
+from fairevals.io.out import DECIMALS
 from fairevals.measures import Measure
 from fairevals.report.board import BOTH, FAIRNESS, USEFULNESS, Board, role
 
@@ -24,7 +24,8 @@ class Finding:
     tested: int
     """How many runs were tested against each other; 0 without a test."""
     tied: tuple[int, ...]
-    """Those of them that do not differ significantly from the best."""
+    """Those of them that do not differ significantly from the best; without a test, those that only sampling error
+    separates from it."""
     none_differ: bool
     """Whether no two of them differ significantly."""
     better: tuple[int, ...]
@@ -32,19 +33,18 @@ class Finding:
 
 
 def findings(board: Board) -> list[Finding]:
-    """One finding for each question that a measure of the report answers, at most `MAX_FINDINGS`."""
-    found = (_finding(board, question, m) for question, m in _questions(board))
-    return [one for one in found if one is not None][:MAX_FINDINGS]
+    """One finding for each question that a measure of the report answers, at most `MAX_FINDINGS`.
 
-
-def _questions(board: Board) -> Iterator[tuple[str, int]]:
-    """A question for each kind of measure: utility, fairness by each attribute, both in one; with its first measure."""
-    measures = board.scores.measures
-    questions: dict[str, int] = {}
-    for m, measure in enumerate(measures):
-        questions.setdefault(_question(measure), m)
-    kinds = sorted(questions, key=lambda text: (text == "Best overall", text != "Most useful"))
-    yield from ((text, questions[text]) for text in kinds if text)
+    The questions are of utility, of fairness by each attribute, and of both in one; each is answered by the first of
+    its measures that has a value for a complete run.
+    """
+    found: dict[str, Finding] = {}
+    for m, measure in enumerate(board.scores.measures):
+        question = _question(measure)
+        if question and question not in found and (one := _finding(board, question, m)) is not None:
+            found[question] = one
+    order = sorted(found, key=lambda text: (text == "Best overall", text != "Most useful"))
+    return [found[question] for question in order][:MAX_FINDINGS]
 
 
 def _question(measure: Measure) -> str:
@@ -64,9 +64,10 @@ def _finding(board: Board, question: str, m: int) -> Finding | None:
         return None
     tested = [r for r in order if entries[r].letters]
     if not tested:
-        return Finding(question, m, order[0], 0, (), none_differ=False, better=())
+        close = tuple(r for r in order[1:] if entries[r].best and entries[order[0]].best)
+        return Finding(question, m, order[0], 0, close, none_differ=False, better=())
     best = tested[0]
     tied = [r for r in tested[1:] if set(entries[r].letters) & set(entries[best].letters)]
     none_differ = bool(np.all(group.tukey.p >= board.alpha))
-    better = order[: order.index(best)]
+    better = [r for r in order if round(entries[r].cost, DECIMALS) < round(entries[best].cost, DECIMALS)]
     return Finding(question, m, best, len(tested), tuple(tied), none_differ=none_differ, better=tuple(better))

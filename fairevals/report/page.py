@@ -12,7 +12,7 @@ import numpy as np
 from markupsafe import Markup
 
 from fairevals.errors import pluralize
-from fairevals.evaluation.leaderboard import group_table
+from fairevals.evaluation.leaderboard import group_table, ranking_of_runs
 from fairevals.io.out import format_number, format_p
 from fairevals.measures import Measure
 from fairevals.report import html
@@ -23,10 +23,8 @@ from fairevals.report.gather import Report, drivers, tipping
 from fairevals.report.pictures import Picture
 from fairevals.report.style import data_uri, labels, middle_cut
 from fairevals.report.takeaway import copied_tables
-from fairevals.statistics.compare import description
+from fairevals.statistics.compare import Comparison, description
 
-LONG_NAME = 200
-"""How many characters of a run's name the leaderboard has; the whole name is a tooltip."""
 ENDING = 10
 """So many characters at the end of a name are always visible."""
 
@@ -70,6 +68,7 @@ def page(report: Report, pictures: Sequence[Picture]) -> bytes:
     text = templates.get_template("index.html").render(
         **{"pluralize": pluralize, "role": role, "drivers": drivers, "tipping": tipping},
         **{"describe": description, "isnan": math.isnan, "halves": halves, "ranges": letter_ranges},
+        shade=shade,
         style=Markup(style),  # noqa: S704  # style and script are the package's own; all else is escaped
         script=Markup(script),  # noqa: S704
         policy=html.content_policy(style, script),
@@ -80,11 +79,11 @@ def page(report: Report, pictures: Sequence[Picture]) -> bytes:
         spec=report.plan.policy,
         pictures=sections,
         names=labels(runs, NAME),
-        long_names=labels(runs, LONG_NAME),
         findings=findings(report.board),
         entry_of=_entries(report.scores.measures),
         tiers={letter: tier for tier, letter in enumerate("abc", 1)},
         letter_widths=[_letter_width(groups.letters) for groups in report.board.groups],
+        tests=_best_first(report),
         by_group=group_table(report.scores, report.parts) if report.parts else None,
         glossary=_glossary(report.scores.measures),
         data=plain(page_data(report)),
@@ -92,6 +91,17 @@ def page(report: Report, pictures: Sequence[Picture]) -> bytes:
         ranks=report.ranks.data,
     )
     return text.encode(errors="backslashreplace")  # the name of a file need not be valid text
+
+
+def shade(share: float) -> str:
+    """The class of a cell with a number from −1 to 1.
+
+    >>> shade(1.0), shade(0.3), shade(-0.6), shade(float("nan"))
+    ('up3', 'up1', 'down2', 'none')
+    """
+    if math.isnan(share):
+        return "none"
+    return f"{'down' if share < 0 else 'up'}{min(3, int(4 * abs(share)))}"
 
 
 def letter_ranges(letters: str) -> str:
@@ -123,6 +133,15 @@ def halves(name: str) -> tuple[str, str]:
     while at > 0 and (unicodedata.combining(name[at]) or "\u200d" in name[at - 1 : at + 1]):
         at -= 1
     return name[:at], name[at:]
+
+
+def _best_first(report: Report) -> list[Comparison]:
+    """The tests against the baseline in the order of the measures, and of the runs by each measure."""
+    scores, comparisons = report.scores, report.comparisons
+    names = list(map(str, scores.measures))
+    orders = [[scores.runs[r] for r in ranking_of_runs(scores, m)] for m in range(len(names))]
+    place = {(name, run): (m, at) for m, name in enumerate(names) for at, run in enumerate(orders[m])}
+    return sorted(comparisons.rows, key=lambda row: place[row.measure, row.run]) if comparisons else []
 
 
 def _entries(measures: Sequence[Measure]) -> list[int]:

@@ -1,6 +1,6 @@
 // Gains of one run over another, topic by topic, the topics that drive them, and the tests against the baseline.
 {
-  const { $, all, element, svg, number, signed, plural, short, ticks, roving, options, chart, reveal, measures, gain } = draw;
+  const { $, all, element, svg, number, signed, plural, short, ticks, roving, options, chart, reveal, measures, gain, withValues } = draw;
   const bars = $("#bars");
 
   // The topics on which both runs have a value.
@@ -10,8 +10,7 @@
     if (!data.values[run] || !data.values[other]) return [];
     const [mine, theirs] = [data.values[run][m], data.values[other][m]];
     return state.topics().filter((t) => mine[t] !== null && theirs[t] !== null).map((t) => {
-      const better = gain(data.measures[m], mine[t], theirs[t]);
-      return { t, topic: data.topics[t], value: mine[t], other: theirs[t], gain: Math.abs(better) < 1e-6 ? 0 : better };
+      return { t, topic: data.topics[t], value: mine[t], other: theirs[t], gain: gain(data.measures[m], mine[t], theirs[t]) };
     });
   }
   const sum = (items) => items.reduce((total, item) => total + item.gain, 0);
@@ -34,11 +33,12 @@
     const items = sorted.map((item, place) => {
       const text = `${item.topic}: gain ${signed(item.gain)} (${number(item.value)}, ${other} ${number(item.other)})`;
       const top = Math.min(py(item.gain), py(0));
-      const bar = svg(bars, "rect", {
-        class: `bar ${item.gain < 0 ? "down" : "up"}${item.t === state.now.topic ? " chosen" : ""}`, role: "button", "aria-label": text, "data-topic": item.t,
-        x: box.left + place * step + step * 0.1, width: step * 0.8, y: top, height: Math.max(1.5, Math.abs(py(item.gain) - py(0))),
-      });
+      const x = box.left + place * step;
+      const kind = `${item.gain < 0 ? "down" : "up"}${item.t === state.now.topic ? " chosen" : ""}`;
+      const bar = svg(bars, "g", { class: `bar ${kind}`, role: "button", "aria-label": text, "data-topic": item.t });
       svg(bar, "title", {}, text);
+      svg(bar, "rect", { class: "reach", x, width: step, y: box.top, height: box.bottom - box.top });  // a bar may be low
+      svg(bar, "rect", { class: "point", x: x + step * 0.1, width: step * 0.8, y: top, height: Math.max(1.5, Math.abs(py(item.gain) - py(0))) });
       return bar;
     });
     svg(bars, "line", { class: "zero", x1: box.left, x2: box.right, y1: py(0), y2: py(0) });
@@ -91,19 +91,10 @@
     all("#tests tbody tr").forEach((row) => { row.hidden = row.dataset.measure !== id || !state.matches(Number(row.dataset.run)); });
   }
 
-  const withValues = data.order.filter((r) => data.values[r] !== null);
   if (bars && withValues.length > 1) {
     const [run, other, measure] = ["#bars-run", "#bars-other", "#bars-measure"].map((name) => $(name));
-    const names = withValues.map((r) => [r, data.runs[r] + (r === data.baseline ? " (baseline)" : "")]);
-    options(run, names);
-    options(other, names);
+    draw.pickers(run, other, withValues);
     options(measure, measures, state.now.measure);
-    const choose = () => {
-      const [first, second] = [Number(run.value), Number(other.value)];
-      state.set({ runs: second === data.baseline && first !== second ? [first] : [...new Set([first, second])] });
-    };
-    run.addEventListener("change", choose);
-    other.addEventListener("change", choose);
     measure.addEventListener("change", () => state.set({ measure: Number(measure.value) }));
     const left = data.runs.length - withValues.length;
     $("#bars-note").hidden = !left;
@@ -111,7 +102,6 @@
     reveal(bars.closest(".interactive"));
     const redraw = chart(bars, (width) => Math.min(260, Math.max(200, 0.3 * width)), render);
     state.on(["runs", "measure", "group", "topic"], () => {
-      [run.value, other.value] = state.pair();
       measure.value = state.now.measure;
       redraw();
     });

@@ -38,6 +38,16 @@ const draw = (() => {
     return letters.slice(0, length - 1 - tail).join("") + "…" + letters.slice(letters.length - tail).join("");
   }
 
+  // A name in two parts, of which the style shortens the first where there is no room.
+  function name(parent, text, ending = 10) {
+    const letters = Array.from(text);
+    const at = letters.length > ending + 2 ? letters.length - ending : 0;
+    const whole = element(parent, "bdi", { class: "halves", title: text });
+    if (at) element(whole, "span", { class: "cut" }, letters.slice(0, at).join(""));
+    element(whole, "span", { class: "end" }, letters.slice(at).join(""));
+    return whole;
+  }
+
   function ticks(low, high, most = 5) {
     const raw = (high - low) / most || 1;
     const power = 10 ** Math.floor(Math.log10(raw));
@@ -80,18 +90,32 @@ const draw = (() => {
     }));
   }
 
-  // Draw a chart in pixels of the screen, so that its text has the same size everywhere, and again when its width
-  // changes. `render(width, height)` fills it; `shape(width)` gives its height. Returns a function that draws it again.
-  function chart(target, shape, render) {
+  // Draw a chart in pixels of the screen or of the paper, so that its text has the same size everywhere, and again when
+  // its width changes. `render(width, height)` fills it; `shape(width)` gives its height. With `lazy` it is not drawn
+  // before it is near the screen, or printed. Returns a function that draws it again.
+  const PAPER = 756;  // the largest width of a chart on paper, 20 cm
+  function chart(target, shape, render, lazy = false) {
     let last = 0;
-    function again() {
-      last = target.clientWidth || last || 860;
-      const height = Math.round(shape(last));
-      target.setAttribute("viewBox", `0 0 ${last} ${height}`);
+    let seen = !lazy;
+    function fill(width) {
+      last = width;
+      const height = Math.round(shape(width));
+      target.setAttribute("viewBox", `0 0 ${width} ${height}`);
       target.replaceChildren();
-      render(last, height);
+      render(width, height);
     }
+    const again = () => { if (seen) fill(target.clientWidth || last || 860); };
     new ResizeObserver(() => { if (target.clientWidth && target.clientWidth !== last) again(); }).observe(target);
+    if (lazy) {
+      new IntersectionObserver((entries, observer) => {
+        if (!entries.some((entry) => entry.isIntersecting)) return;
+        seen = true;
+        observer.disconnect();
+        again();
+      }, { rootMargin: "600px" }).observe(target);
+    }
+    window.addEventListener("beforeprint", () => { seen = true; fill(PAPER); });
+    window.addEventListener("afterprint", again);
     return again;
   }
 
@@ -118,7 +142,32 @@ const draw = (() => {
   const measures = data.measures.map((one, m) => [m, `${one.name} ${one.arrow}`.trim()]);
   // How far a value is from what is wanted, if the measure has a target; its sign says which way is better.
   const compared = (measure, value) => (measure.target === null ? value : Math.abs(value - measure.target));
-  const gain = (measure, value, other) => measure.sign * (compared(measure, value) - compared(measure, other));
+  // How much better a value is than another; the page has six decimals, so that less is no difference.
+  function gain(measure, value, other) {
+    const by = measure.sign * (compared(measure, value) - compared(measure, other));
+    return Math.abs(by) < 1e-6 ? 0 : by;
+  }
+  // The runs with values by topic, best first.
+  const withValues = data.order.filter((r) => data.values[r] !== null);
 
-  return { $, all, element, svg, number, signed, median, plural, short, ticks, roving, options, chart, reveal, copied, measures, gain };
+  // Groups that share a colour differ by lines across it.
+  function area(parent, kind, group, shape) {
+    svg(parent, kind, { class: `g${group % 8}`, ...shape });
+    if (group >= 8) svg(parent, kind, { fill: "url(#lines)", ...shape });
+  }
+
+  // Two selects of runs that follow what is chosen. The baseline is compared with where no second run is chosen.
+  function pickers(one, other, runs) {
+    const names = runs.map((r) => [r, data.runs[r] + (r === data.baseline ? " (baseline)" : "")]);
+    [one, other].forEach((select) => {
+      options(select, names);
+      select.addEventListener("change", () => {
+        const [first, second] = [Number(one.value), Number(other.value)];
+        state.set({ runs: second === data.baseline && first !== second ? [first] : [...new Set([first, second])] });
+      });
+    });
+    state.on(["runs"], () => { [one.value, other.value] = state.pair(); });
+  }
+
+  return { $, all, element, svg, number, signed, median, plural, short, name, ticks, roving, options, chart, reveal, copied, measures, gain, withValues, area, pickers };
 })();

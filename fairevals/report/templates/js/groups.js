@@ -1,16 +1,11 @@
 // Groups along the ranks, and exposure by grade, of the one or two chosen runs; drawn from the first ranks.
 {
-  const { $, all, element, svg, plural, short, options, chart, reveal } = draw;
+  const { $, element, svg, plural, short, options, chart, reveal, area } = draw;
   const withRanks = data.order.filter((r) => ranks.has(r));
   const NOTE = { pl: " These are the most likely rankings; the pictures below show means over the policy.", samples: " These are the first rankings of each topic; the pictures below show means over all." }[ranks.policy] ?? "";
 
   const runs = () => [...new Set(state.pair())].filter((r) => r !== null && ranks.has(r));
 
-  // Groups that share a colour differ by lines across it.
-  function area(parent, kind, group, shape) {
-    svg(parent, kind, { class: `g${group % 8}`, ...shape });
-    if (group >= 8) svg(parent, kind, { fill: "url(#lines)", ...shape });
-  }
   // Higher grades are darker.
   function level(parent, _kind, grade, shape) {
     const strength = 0.15 + 0.85 * (grade / ranks.grades.length);
@@ -63,11 +58,10 @@
     const texts = shown.map((run, place) => {
       const { topics, rows, target } = along(run, a);
       const box = { left: (place % across) * panelWidth + 40, right: (place % across + 1) * panelWidth - 12, top: Math.floor(place / across) * panelHeight + 26, bottom: Math.floor(place / across) * panelHeight + 210 };
-      const name = ["first", "second"][state.now.runs.indexOf(run)] ?? "";
-      svg(svg(shares, "g", { class: name }), "text", { x: box.left, y: box.top - 9 }, short(data.runs[run], Math.floor((panelWidth - 60) / 7)));
+      svg(svg(shares, "g", { class: state.place(run) }), "text", { x: box.left, y: box.top - 9 }, short(data.runs[run], Math.floor((panelWidth - 60) / 7)));
       if (!topics) { svg(shares, "text", { x: box.left, y: box.top + 20 }, "No document with a known group."); return `${data.runs[run]}: undefined`; }
       const bar = Math.min(30, (box.right - box.left) * 0.12);
-      const right = box.right - bar - 12;
+      const right = box.right - bar - 20;
       const px = (k) => box.left + (ranks.depth > 1 ? k / (ranks.depth - 1) : 0) * (right - box.left);
       const py = (share) => box.bottom - share * (box.bottom - box.top);
       const below = rows.map(() => 0);
@@ -77,7 +71,7 @@
         rows.forEach((row, k) => { below[k] += row[group]; });
         const high = rows.map((_row, k) => `${px(k)},${py(below[k])}`).reverse();
         area(shares, "polygon", group, { points: [...low, ...high].join(" ") });
-        area(shares, "rect", group, { x: right + 12, width: bar, y: py(floor + target[group]), height: py(floor) - py(floor + target[group]) });
+        area(shares, "rect", group, { x: box.right - bar, width: bar, y: py(floor + target[group]), height: py(floor) - py(floor + target[group]) });
         floor += target[group];
       });
       [0, 0.5, 1].forEach((share) => svg(shares, "text", { class: "tick", x: box.left - 5, y: py(share) + 4, "text-anchor": "end" }, share));
@@ -106,7 +100,7 @@
   }
   function renderMerits(width) {
     const topics = state.topics();
-    const rows = runs().map((run) => [data.runs[run], ["first", "second"][state.now.runs.indexOf(run)] ?? "", byGrade(topics, (t) => {
+    const rows = runs().map((run) => [data.runs[run], state.place(run), byGrade(topics, (t) => {
       const { docs, lists } = ranks.topic(t);
       return lists.get(run).map(({ doc, exposure }) => [1 + ranks.grades.indexOf(docs[doc].grade), exposure]);
     })]);
@@ -127,30 +121,10 @@
     $("#merits-text").textContent = `Shares of the exposure of the first ${plural(ranks.depth, "rank")} (log2 attention). ${texts.join(". ")}.${NOTE}`;
   }
 
-  function pickers(section) {
-    const names = withRanks.map((r) => [r, data.runs[r] + (r === data.baseline ? " (baseline)" : "")]);
-    const [one, other] = [$(".one-run", section), $(".other-run", section)];
-    options(one, names);
-    options(other, names);
-    const choose = () => state.set({ runs: [...new Set([Number(one.value), Number(other.value)])] });
-    one.addEventListener("change", choose);
-    other.addEventListener("change", choose);
-    state.on(["runs"], () => { [one.value, other.value] = state.pair(); });
+  function pick(section) {
+    draw.pickers($(".one-run", section), $(".other-run", section), withRanks);
     const left = data.runs.length - withRanks.length;
     if (left) element($(".fields", section), "span", { class: "hint" }, `To keep the page small, it has the first ranks of ${withRanks.length} of ${data.runs.length} runs.`);
-  }
-
-  // The first ranks are decoded when a figure comes near, because a page may have many.
-  function lazily(target, shape, render, names) {
-    const redraw = chart(target, shape, (width, height) => { if (seen) render(width, height); });
-    let seen = false;
-    new IntersectionObserver((entries) => {
-      if (seen || !entries.some((entry) => entry.isIntersecting)) return;
-      seen = true;
-      redraw();
-    }, { rootMargin: "600px" }).observe(target);
-    window.addEventListener("beforeprint", () => { seen = true; redraw(); });
-    state.on(names, () => { if (seen) redraw(); });
   }
 
   if (shares && withRanks.length && ranks.attributes.length) {
@@ -158,13 +132,14 @@
     options(select, ranks.attributes.map((one, a) => [a, one.name]), state.now.attribute);
     select.addEventListener("change", () => state.set({ attribute: Number(select.value) }));
     state.on(["attribute"], () => { select.value = state.now.attribute; });
-    pickers($("#groups"));
+    pick($("#groups"));
     reveal(shares.closest(".interactive"));
-    lazily(shares, (width) => 250 * Math.ceil(Math.max(1, runs().length) / columns(width)), renderShares, ["runs", "group", "attribute"]);
+    // Lazy, because the first ranks take time to decode.
+    state.on(["runs", "group", "attribute"], chart(shares, (width) => 250 * Math.ceil(Math.max(1, runs().length) / columns(width)), renderShares, true));
   }
   if (merits && withRanks.length) {
-    pickers($("#exposure"));
+    pick($("#exposure"));
     reveal(merits.closest(".interactive"));
-    lazily(merits, () => 16 + 62 * (runs().length + (data.judged ? 1 : 0)), renderMerits, ["runs", "group"]);
+    state.on(["runs", "group"], chart(merits, () => 16 + 62 * (runs().length + (data.judged ? 1 : 0)), renderMerits, true));
   }
 }

@@ -1,8 +1,7 @@
 // My run: one run beside the median and the best, the topics that it wins and loses, and what is undefined and why.
 {
-  const { $, element, number, signed, median, plural, short, options, gain } = draw;
+  const { $, element, number, signed, median, plural, short, options, gain, withValues } = draw;
   const SHOWN = 8;
-  const withValues = data.order.filter((r) => data.values[r] !== null);
   const middle = (m, t) => median(withValues.map((r) => data.values[r][m][t]));
 
   function opener(parent, t) {
@@ -14,12 +13,21 @@
     });
   }
 
+  // A table with heads, of which those at `texts` are of texts; returns its body.
+  function tableWith(table, heads, texts) {
+    const head = element(element(table, "thead"), "tr");
+    heads.forEach((text, i) => element(head, "th", { scope: "col", ...(texts.includes(i) ? { class: "text" } : {}) }, text));
+    return element(table, "tbody");
+  }
+  function scrolling(parent, label, attributes = {}) {
+    return element(element(parent, "div", { class: "scroll", tabindex: "0", role: "region", "aria-label": label }), "table", { class: "plain", ...attributes });
+  }
+
   // Of each topic the gain over the median, the largest first; topics without a value are left out.
   function gains(r, m) {
     return state.topics().map((t) => [t, data.values[r][m][t], middle(m, t)])
       .filter(([, own, other]) => own !== null && other !== null)
       .map(([t, own, other]) => ({ t, own, other, gain: gain(data.measures[m], own, other) }))
-      .map((one) => ({ ...one, gain: Math.abs(one.gain) < 1e-6 ? 0 : one.gain }))
       .sort((p, q) => q.gain - p.gain || p.t - q.t);
   }
 
@@ -27,10 +35,7 @@
     const table = $("#mine-values");
     const { means, costs, incomplete } = state.part();
     table.replaceChildren();
-    const head = element(element(table, "thead"), "tr");
-    ["measure", "this run", "median", "best", "by", "place", "topics won", "tied", "lost"]
-      .forEach((text, i) => element(head, "th", { scope: "col", ...(i && i !== 4 ? {} : { class: "text" }) }, text));
-    const body = element(table, "tbody");
+    const body = tableWith(table, ["measure", "this run", "median", "best", "by", "place", "topics won", "tied", "lost"], [0, 4]);
     data.measures.forEach((measure, m) => {
       const row = element(body, "tr", { "data-measure": measure.id });
       element(row, "th", { scope: "row", title: measure.id }, `${measure.name} ${measure.arrow}`);
@@ -58,10 +63,7 @@
       const half = element(part, "div");
       element(half, "h3", {}, `Topics ${kind} against the median, ${measure.name}`);
       if (!topics.length) { element(half, "p", {}, "None."); return; }
-      const table = element(element(half, "div", { class: "scroll", tabindex: "0", role: "region", "aria-label": `Topics ${kind}` }), "table", { class: "plain", "data-kind": kind });
-      const head = element(element(table, "thead"), "tr");
-      ["topic", "this run", "median", "gain"].forEach((text, i) => element(head, "th", { scope: "col", ...(i ? {} : { class: "text" }) }, text));
-      const body = element(table, "tbody");
+      const body = tableWith(scrolling(half, `Topics ${kind}`, { "data-kind": kind }), ["topic", "this run", "median", "gain"], [0]);
       topics.slice(0, SHOWN).forEach(({ t, own, other, gain: by }) => {
         const row = element(body, "tr");
         opener(element(row, "th", { scope: "row" }), t);
@@ -97,10 +99,7 @@
     const zero = data.missing[r].filter((t) => state.topics().includes(t));
     if (zero.length) element(part, "p", {}, `No documents for ${plural(zero.length, "topic")}: utility, GF and GFR are 0 there.`);
     if (!rows.length) { element(part, "p", {}, "Nothing: every measure has a value on every topic."); return; }
-    const table = element(element(part, "div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "Undefined values" }), "table", { class: "plain" });
-    const head = element(element(table, "thead"), "tr");
-    ["measure", "topics", "which", "why"].forEach((text, i) => element(head, "th", { scope: "col", ...(i === 1 ? {} : { class: "text" }) }, text));
-    const body = element(table, "tbody");
+    const body = tableWith(scrolling(part, "Undefined values"), ["measure", "topics", "which", "why"], [0, 2, 3]);
     rows.forEach(({ measure, text, topics }) => {
       const row = element(body, "tr", { "data-measure": measure.id });
       element(row, "th", { scope: "row" }, measure.name);

@@ -1,20 +1,13 @@
 // One topic: the first ranks of one or two runs with grades and groups, lines between the same documents, and values.
 {
-  const { $, element, svg, number, signed, median, plural, short, roving, gain } = draw;
-  const withValues = data.order.filter((r) => data.values[r] !== null);
-
-  // Groups that share a colour differ by lines across it.
-  function patch(parent, group, box) {
-    svg(parent, "rect", { class: `g${group % 8}`, ...box });
-    if (group >= 8) svg(parent, "rect", { fill: "url(#lines)", ...box });
-  }
+  const { $, element, svg, number, signed, median, plural, roving, gain, withValues, area } = draw;
 
   function stripes(parent, membership, width, height, label) {
     const drawing = svg(parent, "svg", { class: "stripes", viewBox: `0 0 ${width} ${height}`, preserveAspectRatio: "none", role: "img", "aria-label": label });
     svg(drawing, "title", {}, label);
     let x = 0;
     membership.forEach(([group, share]) => {
-      patch(drawing, group, { x, y: 0, width: share * width, height });
+      area(drawing, "rect", group, { x, y: 0, width: share * width, height });
       x += share * width;
     });
     return drawing;
@@ -37,16 +30,14 @@
     const part = element(parent, "div", { class: "ranking" });
     const list = topic.lists.get(run);
     const table = element(part, "table", { class: `plain ranks${attributes.length > 2 ? " many" : ""}`, "data-run": run });
-    const caption = element(table, "caption");
-    element(caption, "bdi", {}, data.runs[run]);
+    draw.name(element(table, "caption"), data.runs[run]);
     const head = element(element(table, "thead"), "tr");
     element(head, "th", { scope: "col", class: "rank" }, "#");
     element(head, "th", { scope: "col", class: "grade" }, "grade");
     element(head, "th", { scope: "col", class: "doc text" }, "document");
     if (ranks.policy !== "ranking") element(head, "th", { scope: "col", class: "exposure" }, "exposure");
     attributes.forEach((a) => {
-      const name = ranks.attributes[a].name;
-      element(head, "th", { scope: "col", class: "group", title: name }, name);
+      element(element(head, "th", { scope: "col", class: "group" }), "span", {}, ranks.attributes[a].name);
     });
     const body = element(table, "tbody");
     return list.map(({ doc, rank, exposure }) => {
@@ -57,10 +48,7 @@
       const chip = element(element(row, "td", { class: "grade" }), "span", { class: `mark ${level}` }, grade ?? "–");
       if (grade === null) chip.title = "unjudged";
       const cell = element(row, "th", { scope: "row", class: "doc" });
-      // Ids often differ at their ends, so that a long one loses its middle.
-      const [letters, id] = [Array.from(name), element(cell, "bdi", { title: name })];
-      element(id, "span", { class: "start" }, letters.slice(0, -6).join(""));
-      element(id, "span", { class: "end" }, letters.slice(-6).join(""));
+      draw.name(cell, name, 6);
       if (ranks.policy !== "ranking") element(row, "td", { class: "exposure" }, number(exposure, 4));
       attributes.forEach((a) => {
         const label = `${ranks.attributes[a].name}: ${groupText(ranks.attributes[a], groups[a])}`;
@@ -125,7 +113,7 @@
 
   function bar(parent, name, shares, groups) {
     const row = element(parent, "tr");
-    element(element(row, "th", { scope: "row" }), "bdi", {}, name);
+    draw.name(element(row, "th", { scope: "row" }), name, 6);
     const cell = element(row, "td", { class: "bar" });
     if (!shares) { cell.textContent = "–"; return; }
     const text = shares.map((share, g) => `${groups[g]} ${share.toFixed(3)}`).join(", ");
@@ -149,7 +137,7 @@
       groups.forEach((group, g) => {
         const key = element(keys, "span", { class: "swatch" });
         const drawing = svg(key, "svg", { viewBox: "0 0 12 12", "aria-hidden": "true" });
-        patch(drawing, g, { x: 0, y: 0, width: 12, height: 12 });
+        area(drawing, "rect", g, { x: 0, y: 0, width: 12, height: 12 });
         element(key, "bdi", {}, group);
       });
       if (groups.length < total) element(keys, "span", {}, `(${total} groups, summed)`);
@@ -181,7 +169,7 @@
       own.forEach((value) => element(row, "td", {}, value === null ? "undefined" : number(value)));
       if (two) {
         const better = own.includes(null) || !measure.sign ? null : gain(measure, own[0], own[1]);
-        const kind = better === null || Math.abs(better) < 1e-6 ? "" : better > 0 ? "better" : "worse";
+        const kind = !better ? "" : better > 0 ? "better" : "worse";
         element(row, "td", { class: kind }, better === null ? "–" : signed(better));
       }
       element(row, "td", {}, number(median(every)));
@@ -195,7 +183,7 @@
 
   if (data.topics.length && withValues.length && !$("#topic").closest(".needs-script").hidden) {
     state.on(["topic", "runs", "against", "group"], () => {
-      const t = state.now.topic ?? state.topics()[0];
+      const t = state.opened();
       $("#topics .explorer").classList.toggle("unopened", state.now.topic === null);  // paper shows only what was chosen
       $("#topic-title").replaceChildren();
       element($("#topic-title"), "bdi", {}, `Topic ${data.topics[t]}`);

@@ -2,6 +2,7 @@
 {
   const { $, svg, number, short, ticks, roving, options, chart, reveal, measures } = draw;
   const plane = $("#plane");
+  const REACH = matchMedia("(pointer: coarse)").matches ? 20 : 14;  // of a finger, and of a mouse
   const HINT = "Point at a run, or move to it with Tab and the arrow keys; Enter chooses it.";
 
   const overlap = (s, t) => Math.max(0, Math.min(s[2], t[2]) - Math.max(s[0], t[0])) * Math.max(0, Math.min(s[3], t[3]) - Math.max(s[1], t[1]));
@@ -95,20 +96,20 @@
         const left = x + dx - (anchor === "end" ? room : anchor === "middle" ? room / 2 : 0);
         const spot = [left, y + dy - 10, left + room, y + dy + 3];
         const out = Math.max(0, box.left - spot[0]) + Math.max(0, spot[2] - width) + Math.max(0, spot[3] - box.bottom);
-        return { x: x + dx, y: y + dy, anchor, spot, bad: taken.reduce((sum, other) => sum + overlap(spot, other), 0) + 40 * out };
+        return { x: x + dx, y: y + dy, anchor, spot, bad: taken.reduce((sum, other, i) => sum + (i < found.length ? 3 : 1) * overlap(spot, other), 0) + 40 * out };
       }).reduce((one, other) => (other.bad < one.bad ? other : one));
-      if (p.chosen < 0 && best.bad >= 0.3 * room * 13) return;  // it would cover others: shown when the run is pointed at
+      if (p.chosen < 0 && best.bad >= 0.1 * room * 13) return;  // it would cover others: shown when the run is pointed at
       taken.push(best.spot);
       labels.set(p.r, { label, ...best });
     });
     const items = [...found].sort((p, q) => p.x - q.x).map((p) => {
       const kind = p.r === data.baseline ? "base" : data.references.includes(p.r) ? "ref" : "run";
-      const classes = [kind, p.incomplete ? "hollow" : "", p.shown ? "" : "dim", ["first", "second"][p.chosen] ?? ""];
+      const classes = [kind, p.incomplete ? "hollow" : "", p.shown ? "" : "dim", state.place(p.r)];
       const text = `${p.name}${kind === "base" ? " (baseline)" : kind === "ref" ? " (reference policy)" : ""}: ${a.name} ${number(p.x)}, ${b.name} ${number(p.y)}${p.front ? "; on the Pareto front" : ""}${p.incomplete ? "; incomplete" : ""}`;
       const item = svg(plane, "g", { class: classes.filter(Boolean).join(" "), role: "button", "aria-pressed": p.chosen >= 0, "aria-label": text, "data-run": p.r, "data-front": p.front });
       svg(item, "title", {}, text);
       const [x, y] = [px(p.x), py(p.y)];
-      svg(item, "circle", { class: "reach", cx: x, cy: y, r: 14 });
+      svg(item, "circle", { class: "reach", cx: x, cy: y, r: REACH });
       if (kind === "base") svg(item, "rect", { class: "point", x: x - 5, y: y - 5, width: 10, height: 10 });
       else if (kind === "ref") svg(item, "path", { class: "point", d: `M${x} ${y - 7}L${x + 7} ${y}L${x} ${y + 7}L${x - 7} ${y}Z` });
       else svg(item, "circle", { class: "point", cx: x, cy: y, r: 5.5 });

@@ -8,18 +8,17 @@
     if (named) state.choose(Number(named.dataset.choose));
   });
 
-  const places = ["first", "second"];
   function mark() {
     all("[data-run], [data-choose]").forEach((item) => {
-      const place = state.now.runs.indexOf(Number(item.dataset.run ?? item.dataset.choose));
-      places.forEach((name, at) => item.classList.toggle(name, at === place));
-      if (item.dataset.choose !== undefined) item.setAttribute("aria-pressed", String(place >= 0));
+      const place = state.place(Number(item.dataset.run ?? item.dataset.choose));
+      ["first", "second"].forEach((name) => item.classList.toggle(name, name === place));
+      if (item.dataset.choose !== undefined) item.setAttribute("aria-pressed", String(place !== ""));
     });
   }
 
   function chips() {
-    const chosen = state.now.runs.map((run, place) => {
-      const chip = element(null, "button", { type: "button", class: `chip ${places[place]}`, "aria-label": `Give up ${data.runs[run]}` });
+    const chosen = state.now.runs.map((run) => {
+      const chip = element(null, "button", { type: "button", class: `chip ${state.place(run)}`, "aria-label": `Give up ${data.runs[run]}` });
       element(chip, "bdi", {}, data.runs[run]);
       const facts = [data.teams[run], data.statuses[run]].filter(Boolean).join(", ");
       if (facts) element(chip, "span", { class: "hint" }, ` ${facts}`);
@@ -28,7 +27,7 @@
       return chip;
     });
     const hint = element(null, "span", { class: "hint" }, "Choose one or two runs, in the table or in a figure.");
-    $("#chosen").replaceChildren(...(chosen.length ? chosen : [hint]));
+    $("#chosen").replaceChildren(...(chosen.length || data.runs.length < 2 ? chosen : [hint]));
   }
 
   reveal($("#toolbar"));

@@ -10,17 +10,19 @@
 //   state.on(names, f)   call f() now, and after every change of one of these names
 //   state.choose(run)    choose a run, or give it up if it is chosen; a third run replaces the second
 //   state.address()      the address of the present view
+//   state.place(run)     "first" or "second" for a chosen run, else ""
 //   state.matches(run)   whether the filter shows a run
 //   state.part()         the means (see `_means` in data.py) on the chosen topic group, or on all topics
 //   state.own            the runs by the reader's own weights, { values, rank }; null without (see weights.js)
 //   state.pair()         two runs to compare: the chosen ones, else the best other run and the baseline; null for none
 //   state.topics()       the topics of the chosen topic group, or all
+//   state.opened()       the topic whose ranks are shown: the chosen one, or the first of these
 //
 // A new choice is one more line in FIELDS: its default, and how it is read from text and written as text.
 const data = JSON.parse(document.getElementById("data").textContent);
 
 const state = (() => {
-  const place = (names) => ({
+  const oneOf = (names) => ({
     read: (text) => (names.includes(text) ? names.indexOf(text) : undefined),
     write: (value) => names[value],
   });
@@ -29,11 +31,11 @@ const state = (() => {
     const found = value.split(",").map(Number);
     return data.weights && found.length === data.weights.names.length && found.every((one) => one >= 0 && Number.isFinite(one)) ? found : undefined;
   };
-  const measure = place(data.measures.map((one) => one.id));
+  const measure = oneOf(data.measures.map((one) => one.id));
   const FIELDS = {
-    runs: { first: [], most: 2, ...place(data.runs) },
-    topic: { first: null, ...place(data.topics) },
-    group: { first: null, ...place(data.groups.map((one) => one.name)) },
+    runs: { first: [], most: 2, ...oneOf(data.runs) },
+    topic: { first: null, ...oneOf(data.topics) },
+    group: { first: null, ...oneOf(data.groups.map((one) => one.name)) },
     measure: { first: data.byTopic, ...measure },
     x: { first: data.across, ...measure },
     y: { first: data.up, ...measure },
@@ -105,6 +107,8 @@ const state = (() => {
     set({ runs: runs.includes(run) ? runs.filter((other) => other !== run) : [...runs.slice(0, 1), run] });
   }
 
+  const place = (run) => ["first", "second"][now.runs.indexOf(run)] ?? "";
+
   // Words that must all occur, in any order; with | between them, several such lists of which one must fit.
   const known = data.runs.map((name, r) => `${name} ${data.teams[r]} ${data.statuses[r]}`.toLowerCase());
   function matches(run) {
@@ -122,6 +126,11 @@ const state = (() => {
 
   function topics() {
     return now.group === null ? data.topics.map((_, t) => t) : data.groups[now.group].topics;
+  }
+
+  function opened() {
+    const shown = topics();
+    return shown.includes(now.topic) ? now.topic : shown[0];
   }
 
   function jump() {
@@ -142,5 +151,5 @@ const state = (() => {
       jump();
     }
   });
-  return { now, own: null, set, on, address, choose, matches, part, pair, topics };
+  return { now, own: null, set, on, address, choose, place, matches, part, pair, topics, opened };
 })();

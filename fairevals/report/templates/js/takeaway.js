@@ -49,7 +49,7 @@
   }
 
   // A figure with the styles of the page written into it.
-  const STYLES = ["fill", "fill-opacity", "stroke", "stroke-width", "stroke-opacity", "stroke-dasharray", "opacity", "font-family", "font-size", "font-weight", "text-anchor"];
+  const STYLES = ["fill", "fill-opacity", "stroke", "stroke-width", "stroke-opacity", "stroke-dasharray", "opacity", "font-family", "font-size", "font-weight", "text-anchor", "paint-order"];
   function standalone(chart) {
     const copy = chart.cloneNode(true);
     const parts = [chart, ...all("*", chart)];

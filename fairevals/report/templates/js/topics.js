@@ -1,11 +1,10 @@
 // The map of runs and topics: one cell per value, a stronger colour is better. A topic's heading opens it, a run's chooses it.
 {
-  const { $, all, element, number, median, plural, short, roving, options, measures, gain } = draw;
+  const { $, all, element, number, median, plural, short, roving, options, measures, gain, withValues } = draw;
   const ROWS = 60;
   const COLUMNS = 200;
   const SHADES = 9;
   const table = $("#map");
-  const withValues = data.order.filter((r) => data.values[r] !== null);
   const byTopic = measures.filter(([m]) => withValues.some((r) => data.values[r][m].some((value) => value !== null)));
 
   // Smaller is worse, whatever the direction of the measure; a measure without direction counts upwards.
@@ -76,22 +75,21 @@
     const body = [];
     if (differs) {
       const row = element(null, "tr", { class: "gains" });
-      const name = `gain of ${data.runs[a]} over ${data.runs[b]}`;
-      element(row, "th", { scope: "row", class: "run", title: name }, name);
+      element(row, "th", { scope: "row", class: "run" }, "gain");
       const gains = topics.map((t) => [data.values[a][m][t], data.values[b][m][t]])
         .map(([mine, other]) => (mine === null || other === null ? null : gain(measure, mine, other)));
       const most = Math.max(1e-9, ...gains.map((value) => Math.abs(value ?? 0)));
       gains.forEach((value, i) => {
         const steps = value === null ? "" : `${value < 0 ? "down" : "up"}${Math.min(3, Math.floor(4 * Math.abs(value) / most))}`;
-        element(row, "td", { "data-topic": topics[i], class: value === null ? "none" : Math.abs(value) < 1e-6 ? "" : steps }, value === null ? "" : cell(value));
+        element(row, "td", { "data-topic": topics[i], class: value === null ? "none" : value ? steps : "" }, value === null ? "" : cell(value));
       });
       body.push(row);
     }
     const chooses = runs.map((r) => {
-      const row = element(null, "tr", { "data-run": r, class: ["first", "second"][state.now.runs.indexOf(r)] ?? "" });
+      const row = element(null, "tr", { "data-run": r, class: state.place(r) });
       const th = element(row, "th", { scope: "row", class: "run" });
-      const button = element(th, "button", { type: "button", title: data.runs[r], "data-run": r, "aria-pressed": state.now.runs.includes(r) });
-      element(button, "bdi", {}, data.brief[r]);
+      const button = element(th, "button", { type: "button", "data-run": r, "aria-pressed": state.now.runs.includes(r) });
+      draw.name(button, data.runs[r]);
       topics.forEach((t) => {
         const value = data.values[r][m][t];
         element(row, "td", { "data-topic": t, class: value === null ? "none" : `h${shade(value)}` }, cell(value));
@@ -110,11 +108,11 @@
       chooses.forEach((button) => button.setAttribute("tabindex", button === again ? "0" : "-1"));
       again.focus({ preventScroll: true });
     }
-    legend(measure, ends, [runs.length, matching.length], topics.length);
+    legend(measure, ends, differs ? `gain: of ${data.runs[a]} over ${data.runs[b]}` : "", [runs.length, matching.length], topics.length);
     mark();
   }
 
-  function legend(measure, ends, [rows, matching], count) {
+  function legend(measure, ends, gains, [rows, matching], count) {
     const legend = $("#map-legend");
     legend.replaceChildren();
     const scale = element(legend, "span", { class: "shades" });
@@ -125,6 +123,7 @@
     }
     element(element(legend, "span", { class: "shades" }), "i", { class: "none" });
     legend.lastChild.append(" undefined");
+    if (gains) element(legend, "span", {}, gains);
     const all = state.topics().length;
     const left = [];
     if (count < all) left.push(`${count} of ${plural(all, "topic")}, the first in this order`);
@@ -143,12 +142,12 @@
   }
 
   function mark() {
-    all("[data-topic]", table).forEach((one) => one.classList.toggle("here", Number(one.dataset.topic) === state.now.topic));
-    all("thead button", table).forEach((one) => one.setAttribute("aria-pressed", Number(one.dataset.topic) === state.now.topic));
+    all("[data-topic]", table).forEach((one) => one.classList.toggle("here", Number(one.dataset.topic) === state.opened()));
+    all("thead button", table).forEach((one) => one.setAttribute("aria-pressed", Number(one.dataset.topic) === state.opened()));
   }
 
   function step(by) {
-    const at = columns.indexOf(state.now.topic ?? state.topics()[0]);
+    const at = columns.indexOf(state.opened());
     const to = columns[at + by];
     if (to !== undefined) state.set({ topic: to });
   }

@@ -1,11 +1,9 @@
 // Two runs over topics, or one run against the median of all: one point per topic, and each opens its topic.
 {
-  const { $, svg, number, signed, median, plural, short, ticks, roving, options, chart, gain } = draw;
+  const { $, svg, number, signed, median, plural, short, ticks, roving, options, chart, gain, withValues } = draw;
   const plot = $("#two");
-  const withValues = data.order.filter((r) => data.values[r] !== null);
   const MEDIAN = "median";
   const POINTS = 2000;
-
 
   function render(size) {
     const m = state.now.measure;
@@ -63,10 +61,11 @@
   }
 
   function mark() {
-    draw.all("[data-topic]", plot).forEach((item) => item.classList.toggle("here", Number(item.dataset.topic) === state.now.topic));
+    draw.all("[data-topic]", plot).forEach((item) => item.classList.toggle("here", Number(item.dataset.topic) === state.opened()));
   }
 
-  if (data.topics.length && withValues.length && !$("#two").closest(".needs-script").hidden) {
+  if (data.runs.length < 2) [$("#two-controls"), $(".explorer-map")].forEach((part) => { part.hidden = true; });
+  else if (data.topics.length && withValues.length && !plot.closest(".needs-script").hidden) {
     const redraw = chart(plot, (width) => width, render);
     const [run, other] = [$("#two-run"), $("#two-other")];
     const names = withValues.map((r) => [r, data.runs[r]]);

@@ -32,7 +32,8 @@
     state.own = state.now.weights && ranking(state.now.weights);
     if (!state.own) return;
     const head = element(null, "th", { scope: "col", class: "own", "data-sort": "own", "data-best": "descending" });
-    element(head, "button", { type: "button", title: "GFR with your own weights: higher is better" }, "your GFR ↑");
+    const button = element(head, "button", { type: "button", title: "GFR with your own weights: higher is better" }, "your GFR\u00a0");
+    element(button, "span", { class: "arrow" }, "↑");
     element(head, "span", { class: "on-paper" }, "your GFR ↑");
     $("thead th.undefined", table).before(head);
     all("tbody tr", table).forEach((row) => {
@@ -75,11 +76,10 @@
     let x = 0;
     counted.forEach(([r, count], place) => {
       const room = width * count / DRAWS;
-      const chosen = ["first", "second"][state.now.runs.indexOf(r)] ?? "";
-      const item = svg(strip, "g", { class: `win s${place % 8} ${chosen}`, "data-run": r });
+      const item = svg(strip, "g", { class: `win s${place % 8} ${state.place(r)}`, "data-run": r });
       svg(item, "rect", { x, y: 0, width: Math.max(0.5, room), height });
       svg(item, "title", {}, `${data.runs[r]}: ${share(count)}`);
-      if (room > 60) svg(item, "text", { x: x + 8, y: height / 2 + 4 }, short(data.brief[r], Math.floor((room - 12) / 7)));
+      if (room > 60) svg(item, "text", { x: x + 8, y: height / 2 + 4 }, short(data.brief[r], Math.floor((room - 12) / 8)));
       x += room;
     });
     const names = counted.slice(0, 8).map(([r, count]) => `${data.runs[r]} for ${share(count)}`).join(", ");
@@ -99,7 +99,7 @@
     const { values, rank } = state.own;
     const best = data.order.filter((r) => !rank[r]).sort((p, q) => values[q] - values[p])[0];
     $("#weights-text").textContent = best === undefined ? "No complete run has a value with these weights."
-      : `With your weights ${data.runs[best]} is first, ${number(values[best])}; the leaderboard is sorted by your GFR.`;
+      : `With your weights ${data.runs[best]} is first, ${number(values[best])}${state.now.sort === "own" ? "; the leaderboard is sorted by your GFR" : ""}.`;
   }
 
   if (given && strip) {
@@ -109,17 +109,10 @@
       state.set(same(weights) ? { weights: null, sort: null } : { weights, sort: "own" });
     }));
     $("#weights-reset").addEventListener("click", () => state.set({ weights: null, sort: state.now.sort.endsWith("own") ? null : state.now.sort }));
-    state.on(["weights", "group"], () => { column(); show(); });
-    const redraw = chart(strip, () => 44, render);
+    state.on(["weights", "group"], column);
+    state.on(["weights", "group", "sort"], show);
     state.on(["group"], () => { counted = null; });
-    // Thousands of rankings: not before the section is near.
-    let seen = false;
-    new IntersectionObserver((entries) => {
-      if (seen || !entries.some((entry) => entry.isIntersecting)) return;
-      seen = true;
-      redraw();
-    }, { rootMargin: "600px" }).observe(strip);
-    state.on(["group", "runs"], () => { if (seen) redraw(); });
+    state.on(["group", "runs"], chart(strip, () => 44, render, true));  // lazy: thousands of rankings
   }
   function same(weights) {
     return weights.every((weight, i) => weight === given.weights[i]);
