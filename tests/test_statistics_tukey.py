@@ -15,6 +15,9 @@ from statistics_cases import DOWN, UP, ZERO, make_scores
 from statsmodels.regression.linear_model import OLS
 
 from fairevals.evaluation.scores import Scores
+from fairevals.report.board import letters
+from fairevals.statistics.all_pairs import all_pairs
+from fairevals.statistics.compare import compare
 from fairevals.statistics.tukey import compact_letters, significance_groups, tukey_family, tukey_hsd
 
 
@@ -261,3 +264,17 @@ def test_more_groups_than_letters():
     result = compact_letters(different, list(range(60)))
     assert len(set(result)) == 60
     assert (result[51], result[52], result[59]) == ("Z", "[53]", "[60]")
+
+
+def test_the_same_p_values_and_letters_at_every_door_and_beside_other_measures():
+    """The leaderboard had fewer permutations than `compare`, and fewer still the more measures there were."""
+    values = np.random.default_rng(3).normal(np.linspace(0, 1.2, 20)[:, None, None], 1, (20, 2, 60))
+    both, one = make_scores(values, (UP, DOWN)), make_scores(values[:, :1])
+    board, alone, pairs = letters(both)[0], letters(one)[0], all_pairs(both).groups[0]
+    assert board.tukey.resamples == 8_000_000 // (20 * 60)
+    assert 1 < len(set(board.letters)) < 20
+    assert board.letters == alone.letters == pairs.letters
+    np.testing.assert_array_equal(board.tukey.p, alone.tukey.p)
+    np.testing.assert_array_equal(board.tukey.p, pairs.tukey.p)
+    against = [row.p for row in compare(both, 0, test="tukey").of(str(UP))]
+    np.testing.assert_array_equal(against, board.tukey.p[1:, 0])

@@ -4,7 +4,6 @@ import math
 from collections.abc import Sequence, Set
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 
@@ -21,9 +20,6 @@ from fairevals.typing import Bools, Floats
 USEFULNESS, FAIRNESS, BOTH, OTHER = "utility", "fairness", "both", "other"
 _ROLES = {"GFR": BOTH, "EE_R": USEFULNESS}
 """Measures whose class does not tell: GFR combines both, EE_R is the relevance part of expected exposure."""
-
-PERMUTED_VALUES = 60_000_000
-"""About as many values are permuted for all measures together, in 1,000 to 10,000 permutations."""
 
 
 def role(measure: Measure) -> str:
@@ -107,7 +103,6 @@ class Board:
 
     scores: Scores
     entries: tuple[tuple[BoardEntry, ...], ...]
-    resamples: int
     alpha: float
     groups: tuple[RunGroups, ...]
     """The letters of each measure, with the family of runs that they are for."""
@@ -133,15 +128,15 @@ class Board:
         lacks = self.column(across, "incomplete") + self.column(up, "incomplete") > 0
         return [int(r) for r in np.flatnonzero(pareto(np.where(lacks[:, None], np.nan, costs)))]
 
+    @property
+    def resamples(self) -> list[int]:
+        """The numbers of permutations, or resamples of the topics, that letters come from, without repetition."""
+        return sorted({group.tukey.resamples for group in self.groups if any(group.letters)})
+
     def any(self, field: str) -> bool:
         """Whether a flag or a text of any entry is set, or a number is not NaN."""
         values = [getattr(entry, field) for row in self.entries for entry in row]
         return any(not math.isnan(value) if isinstance(value, float) else value for value in values)
-
-
-def permutations(scores: Scores) -> int:
-    """How many permutations the letters of a measure are computed from."""
-    return max(1_000, min(10_000, PERMUTED_VALUES // max(1, scores.values.size)))
 
 
 def letters(
@@ -153,11 +148,12 @@ def letters(
     alpha: float = 0.05,
 ) -> list[RunGroups]:
     """The letters of every measure, for the runs that are neither baseline nor reference, by status or as named."""
-    options: Any = {"alpha": alpha, "resamples": permutations(scores), "seed": seed}
     families = (
         tukey_family(scores, m, baseline=baseline, references=references) for m in range(len(scores.measures))
     )
-    return [significance_groups(scores, m, family, **options) for m, family in enumerate(families)]
+    return [
+        significance_groups(scores, m, family, alpha=alpha, seed=seed) for m, family in enumerate(families)
+    ]
 
 
 def interval_notes(scores: Scores, groups: Sequence[RunGroups]) -> list[str]:
@@ -210,4 +206,4 @@ def board(
                 for r, (mean, interval, spread) in enumerate(means)
             ]
         )
-    return Board(scores, tuple(zip(*columns, strict=True)), permutations(scores), alpha, tuple(groups))
+    return Board(scores, tuple(zip(*columns, strict=True)), alpha, tuple(groups))

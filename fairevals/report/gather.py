@@ -233,10 +233,9 @@ def gather(
     means = board(scores, baseline=named, references=reference_runs, seed=seed)
     comparisons = correlations = None
     if len(scores.runs) > 1:
-        resamples = 10_000 if test == "bootstrap" else means.resamples
         options: Any = {"test": test, "correction": correction, "seed": seed}
         show("statistics", 1, 4)
-        comparisons = compare(scores, compared, resamples=resamples, **options)
+        comparisons = compare(scores, compared, **options)
         show("statistics", 2, 4)
         correlations = rank_correlations(scores, seed=seed) if len(correlated(scores)) > 1 else None
     roles = [role(measure) for measure in scores.measures]

@@ -93,10 +93,14 @@ def record(report: Report, drawn: Sequence[Picture]) -> bytes:
         ],
         "significance": {
             "test": "randomised Tukey HSD",
-            "permutations": board.resamples,
             "alpha": board.alpha,
             "families": [
-                {"measure": str(measure), "runs": groups.family.runs, "outside": dict(groups.family.outside)}
+                {
+                    "measure": str(measure),
+                    "runs": groups.family.runs,
+                    "outside": dict(groups.family.outside),
+                    "permutations": groups.tukey.resamples,
+                }
                 for measure, groups in zip(scores.measures, board.groups, strict=True)
             ],
         },

@@ -21,7 +21,6 @@ from fairevals.statistics.compare import (
     remarks,
     within_family,
 )
-from fairevals.statistics.pairing import DEFAULT_RESAMPLES
 from fairevals.statistics.tukey import RunGroups, significance_groups
 from fairevals.typing import Floats
 
@@ -98,7 +97,7 @@ def best_first(scores: Scores, m: int, group: RunGroups) -> tuple[list[int], Flo
 
 
 def all_pairs(
-    scores: Scores, *, alpha: float = 0.05, resamples: int = DEFAULT_RESAMPLES, seed: int = 0
+    scores: Scores, *, alpha: float = 0.05, resamples: int | None = None, seed: int = 0
 ) -> AllPairs:
     """Compare every two runs of each measure's family (see `tukey_family`) by randomised Tukey HSD.
 

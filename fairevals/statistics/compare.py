@@ -27,7 +27,6 @@ from fairevals.statistics import inference
 from fairevals.statistics.across import compare_across, deviations_of, pair_across, topics_across
 from fairevals.statistics.inference import CORRECTIONS, Interval, PairedTest, correct
 from fairevals.statistics.pairing import (
-    DEFAULT_RESAMPLES,
     NEGLIGIBLE,
     Paired,
     orientation,
@@ -169,7 +168,7 @@ def compare(
     test: str = "ttest",
     correction: str | None = None,
     alpha: float = 0.05,
-    resamples: int = DEFAULT_RESAMPLES,
+    resamples: int | None = None,
     seed: int = 0,
 ) -> Comparisons:
     """Compare every other run with the baseline, on every measure.
@@ -198,7 +197,7 @@ def compare(
     correction = correction or ("none" if test == "tukey" else "holm")
     b = position(scores, baseline)
     others = [r for r in range(len(scores.runs)) if r != b]
-    draws: Any = {"resamples": resamples, "seed": seed}
+    draws: Any = {"seed": seed} if resamples is None else {"resamples": resamples, "seed": seed}
     rows: list[Comparison] = []
     families: list[Family] = []
     for m, measure in enumerate(scores.measures):

@@ -22,6 +22,8 @@ from fairevals.typing import Bools, Floats
 
 LISTED_RUNS = 20
 """How many runs of a family a note names."""
+PERMUTED_VALUES = 8_000_000
+"""About as many values are permuted for a measure, in 1,000 to 10,000 permutations."""
 
 
 @dataclass(frozen=True)
@@ -91,10 +93,12 @@ class TukeyHSD:
     a measure across topics."""
     critical: float
     """A difference is significant at 1 − level if it is larger: difference ± critical are simultaneous intervals."""
+    resamples: int = 0
+    """The number of permutations or resamples of the topics."""
 
 
 def tukey_hsd(
-    values: Floats, *, level: float = 0.95, resamples: int = DEFAULT_RESAMPLES, seed: int = 0
+    values: Floats, *, level: float = 0.95, resamples: int | None = None, seed: int = 0
 ) -> TukeyHSD:
     """Randomised Tukey HSD over complete values, (topics, runs).
 
@@ -103,6 +107,9 @@ def tukey_hsd(
     are alike, and is conservative otherwise. With two runs it is the paired randomisation test. All numbers are NaN
     with fewer than two topics or two runs. The effect size is (mean_i − mean_j)/√V_E with the residual variance of the
     two-way analysis of variance without replication, V_E = Σ(x_tr − x̄_t − x̄_r + x̄)² / ((n − 1)(m − 1)).
+
+    By default there are 1,000 to 10,000 permutations, by the number of values and nothing else: every table of the
+    same runs has the same letters.
 
     Carterette, "Multiple testing in statistical analysis of systems-based information retrieval experiments", TOIS 30,
     2012; Sakai, "Laboratory Experiments in Information Retrieval", Springer 2018.
@@ -117,6 +124,8 @@ def tukey_hsd(
     means = values.mean(axis=0)
     scale = float(np.abs(values).max())
     rng = np.random.default_rng(seed)
+    if resamples is None:
+        resamples = max(1_000, min(DEFAULT_RESAMPLES, PERMUTED_VALUES // values.size))
     drawn = []
     for count in batches(resamples, values.size):
         permuted = rng.permuted(np.broadcast_to(values, (count, *values.shape)), axis=2)
@@ -168,7 +177,7 @@ def _by_ranges(values: Floats, ranges: Floats, scale: float, level: float) -> Tu
     # is none with too few resamples for any such p.
     allowed = math.ceil((1 - level) * (1 + resamples) - 1e-9) - 2
     critical = float(ranges[resamples - 1 - allowed]) if 0 <= allowed < resamples else math.nan
-    return TukeyHSD(differences, p, np.full(p.shape, np.nan), critical)
+    return TukeyHSD(differences, p, np.full(p.shape, np.nan), critical, resamples)
 
 
 def compact_letters(different: Bools, order: Sequence[int]) -> tuple[str, ...]:
@@ -233,7 +242,7 @@ def significance_groups(
     family: Family | None = None,
     *,
     alpha: float = 0.05,
-    resamples: int = DEFAULT_RESAMPLES,
+    resamples: int | None = None,
     seed: int = 0,
 ) -> RunGroups:
     """Test every pair of runs of a family (default: `tukey_family`) on a measure, on the topics common to it.
