@@ -10,7 +10,7 @@ from functools import partial
 import numpy as np
 
 from fairevals.errors import InputError, InputWarning, Place, escape
-from fairevals.ids import Ids, Index, numbered
+from fairevals.ids import numbered
 from fairevals.io.decimals import number_of, parse_decimals, whole_numbers
 from fairevals.io.lines import COLON, HASH, SPACE, Column, LineFormat, Tokens
 from fairevals.io.specs import LARGEST
@@ -103,10 +103,13 @@ def _read(source: Source, dtype: type[np.floating]) -> LetorColumns:
     starts = np.searchsorted(topic_of[order], np.arange(len(topics) + 1)).astype(np.int64)
     docs = [names[row] for row in order.tolist()]
     for name, start, stop in zip(topics, starts.tolist(), starts[1:].tolist(), strict=False):
-        docs[start:stop] = [doc or f"{name}:{n}" for n, doc in enumerate(docs[start:stop], 1)]
-    for at in Index(topic_of[order], Ids.of(docs)).duplicates()[:1].tolist():
-        found = f"document {escape(docs[at])!r} twice in topic {escape(list(topics)[topic_of[order[at]]])!r}"
-        raise InputError(line_format.place_of(source, int(order[at])), found, "a document once in a topic")
+        docs[start:stop] = named = [doc or f"{name}:{n}" for n, doc in enumerate(docs[start:stop], 1)]
+        if len(set(named)) < len(named):
+            first = dict(zip(reversed(named), reversed(range(len(named))), strict=True))
+            at = next(at for at, doc in enumerate(named) if first[doc] < at)
+            found = f"document {escape(named[at])!r} twice in topic {escape(name)!r}"
+            place = line_format.place_of(source, int(order[start + at]))
+            raise InputError(place, found, "a document once in a topic")
     features = matrix.ordered(np.argsort(order))
     return LetorColumns(source.name, list(topics), starts, docs, np.concatenate(grades)[order], features)
 
