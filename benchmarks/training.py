@@ -192,6 +192,8 @@ def lightgbm_rows(data: Dataset, train: Dataset, valid: Dataset, test: Dataset) 
 
 
 BOUNDS = (0.001, 0.005, 0.02)
+FROM_SHARP_TO_RANDOM = tuple(2.0**power for power in range(12))
+"""Temperatures: between the last and a random order disparity and utility are proportional."""
 
 
 def german(path: str) -> None:
@@ -207,7 +209,7 @@ def german(path: str) -> None:
         add("random order", chance)
         # The published data are standardised already.
         policy = train_policy(Settings.for_method("pg-rank", seed=seed, standardise=False), train)
-        for how, temperature, outcome in alternatives(policy, test):
+        for how, temperature, outcome in alternatives(policy, test, FROM_SHARP_TO_RANDOM):
             add(f"λ=0, {how}" + (f" {temperature:g}" if how == TEMPERATURE else " offset"), outcome)
         options = {"max_disparities": BOUNDS, "seeds": [seed], "standardise": False, "jobs": os.cpu_count()}
         for bound, policy in zip(BOUNDS, sweep("fair-pg-rank", train, **options), strict=True):

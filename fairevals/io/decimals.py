@@ -22,7 +22,11 @@ _FEW_DIGITS = 2
 """Up to so many, one digit at a time is faster than eight."""
 _8, _16, _32 = np.uint64(8), np.uint64(16), np.uint64(32)
 _ZEROS, _TO_HIGH_BIT, _HIGH_BITS = (np.uint64(byte * 0x0101010101010101) for byte in (0x30, 0x80 - 10, 0x80))
-_TENS, _HUNDREDS, _MYRIADS = np.uint64((10 << 8) + 1), np.uint64((100 << 16) + 1), np.uint64((10_000 << 32) + 1)
+_TENS, _HUNDREDS, _MYRIADS = (
+    np.uint64((10 << 8) + 1),
+    np.uint64((100 << 16) + 1),
+    np.uint64((10_000 << 32) + 1),
+)
 _EVERY_OTHER_BYTE, _EVERY_OTHER_PAIR = np.uint64(0x00FF00FF00FF00FF), np.uint64(0x0000FFFF0000FFFF)
 
 
