@@ -312,16 +312,18 @@ def letor_large(queries: str = "20000") -> None:
         data = load_dataset(path)
     seconds, processor = time.perf_counter() - begin, time.process_time() - processor
     print(
-        f"  loading: {seconds:.1f} s ({processor:.1f} s of processor), at most 40: {verdict(seconds <= 40)}"
+        f"  loading: {seconds:.1f} s ({processor:.1f} s of processor), at most 40: {verdict(processor <= 40)}"
     )
     print(f"  peak memory {peak_gib():.2f} GiB (at most 1.5): {verdict(peak_gib() <= 1.5)}", flush=True)
     times = []
     for epochs in (0, 1):
-        begin = time.perf_counter()
+        begin = time.process_time()
         train_policy(Settings.for_method("pg-rank", solver="adam", batch=32, epochs=epochs), data)
-        times.append(time.perf_counter() - begin)
+        times.append(time.process_time() - begin)
     seconds = times[1] - times[0]
-    print(f"  an epoch of batch 32, exact: {seconds:.1f} s, at most 10: {verdict(seconds <= 10)}")
+    print(
+        f"  an epoch of batch 32, exact: {seconds:.1f} s of processor, at most 10: {verdict(seconds <= 10)}"
+    )
     print(f"  peak memory {peak_gib():.2f} GiB (at most 2.5): {verdict(peak_gib() <= 2.5)}")
 
 
