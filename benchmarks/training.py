@@ -192,6 +192,8 @@ def lightgbm_rows(data: Dataset, train: Dataset, valid: Dataset, test: Dataset) 
 
 
 BOUNDS = (0.001, 0.005, 0.02)
+FROM_SHARP_TO_RANDOM = tuple(2.0**power for power in range(12))
+"""Temperatures: between the last and a random order disparity and utility are proportional."""
 
 
 def german(path: str) -> None:
@@ -207,7 +209,7 @@ def german(path: str) -> None:
         add("random order", chance)
         # The published data are standardised already.
         policy = train_policy(Settings.for_method("pg-rank", seed=seed, standardise=False), train)
-        for how, temperature, outcome in alternatives(policy, test):
+        for how, temperature, outcome in alternatives(policy, test, FROM_SHARP_TO_RANDOM):
             add(f"λ=0, {how}" + (f" {temperature:g}" if how == TEMPERATURE else " offset"), outcome)
         options = {"max_disparities": BOUNDS, "seeds": [seed], "standardise": False, "jobs": os.cpu_count()}
         for bound, policy in zip(BOUNDS, sweep("fair-pg-rank", train, **options), strict=True):
@@ -310,16 +312,18 @@ def letor_large(queries: str = "20000") -> None:
         data = load_dataset(path)
     seconds, processor = time.perf_counter() - begin, time.process_time() - processor
     print(
-        f"  loading: {seconds:.1f} s ({processor:.1f} s of processor), at most 40: {verdict(seconds <= 40)}"
+        f"  loading: {seconds:.1f} s ({processor:.1f} s of processor), at most 40: {verdict(processor <= 40)}"
     )
     print(f"  peak memory {peak_gib():.2f} GiB (at most 1.5): {verdict(peak_gib() <= 1.5)}", flush=True)
     times = []
     for epochs in (0, 1):
-        begin = time.perf_counter()
+        begin = time.process_time()
         train_policy(Settings.for_method("pg-rank", solver="adam", batch=32, epochs=epochs), data)
-        times.append(time.perf_counter() - begin)
+        times.append(time.process_time() - begin)
     seconds = times[1] - times[0]
-    print(f"  an epoch of batch 32, exact: {seconds:.1f} s, at most 10: {verdict(seconds <= 10)}")
+    print(
+        f"  an epoch of batch 32, exact: {seconds:.1f} s of processor, at most 10: {verdict(seconds <= 10)}"
+    )
     print(f"  peak memory {peak_gib():.2f} GiB (at most 2.5): {verdict(peak_gib() <= 2.5)}")
 
 

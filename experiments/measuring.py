@@ -5,7 +5,7 @@ No other module of the experiments computes a measure.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -76,7 +76,9 @@ TEMPERATURE, PARITY = "temperature", "parity"
 TEMPERATURES = (1.0, 2.0, 4.0, 8.0, 16.0, 32.0)
 
 
-def alternatives(policy: TrainedPolicy, data: Dataset) -> Iterator[tuple[str, float, Outcome]]:
+def alternatives(
+    policy: TrainedPolicy, data: Dataset, temperatures: Sequence[float] = TEMPERATURES
+) -> Iterator[tuple[str, float, Outcome]]:
     """What a policy of λ = 0 reaches without being trained for fairness: (how, temperature, outcome).
 
     At higher temperatures its order is more random. With a parity offset, all groups of a topic have the same mean
@@ -87,7 +89,7 @@ def alternatives(policy: TrainedPolicy, data: Dataset) -> Iterator[tuple[str, fl
     if batch.membership is None:
         raise groups_needed("a parity offset")
     scores = policy.predict(data).reshape(batch.grades.shape)
-    for temperature in TEMPERATURES:
+    for temperature in temperatures:
         yield TEMPERATURE, temperature, _measure_scores(scores / temperature, data)
     offsets = exposure_offsets(scores, batch.membership, batch.membership.sum(axis=1)).value
     yield PARITY, 1.0, _measure_scores(scores + np.einsum("tdg,tg->td", batch.membership, offsets), data)

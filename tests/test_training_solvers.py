@@ -28,7 +28,7 @@ from fairevals.training import (
     sweep,
     train_policy,
 )
-from fairevals.training.selection import TEMPERATURES, WEIGHT_DECAY, Training
+from fairevals.training.selection import TEMPERATURES, WEIGHT_DECAY, Measured, Training
 from fairevals.training.solvers import FullBatch, _Lagrangian, minimise_loss
 
 D_GROUP = "D_group(attr='group')"
@@ -327,6 +327,32 @@ def test_under_a_bound_the_most_useful_of_those_that_meet_it_elsewhere_is_chosen
     assert {each.bounded for each in fit.candidates} == {True, False}
 
 
+def test_models_are_compared_at_the_bound_not_at_the_temperature_next_to_it():
+    """Of two models with one curve of utility and disparity, neither wins by where its temperatures happen to be."""
+    temperatures = (1.0, 2.0, 4.0)
+    disparity = np.array([0.04, 0.02, 0.01])
+    exact, beside = (Measured(10 * cost, cost, topics=1, defined=1) for cost in (disparity, 0.9 * disparity))
+    for measured in (exact, beside):
+        chosen = measured.best(temperatures, 0.02)
+        assert chosen.cost == pytest.approx(0.02)
+        assert chosen.value == pytest.approx(0.2)
+    assert 1.7 < beside.best(temperatures, 0.02).temperature < 2.0
+    assert beside.best(temperatures, 0.5) == (1.0, pytest.approx(0.36), pytest.approx(0.036))
+    assert beside.best(temperatures, 0.001).temperature == 4.0  # the nearest of those that miss it
+
+
+def test_within_a_bound_that_utility_alone_meets_nothing_is_trained_again(data, monkeypatch):
+    solved = []
+    solve = Training.solve
+    monkeypatch.setattr(Training, "solve", lambda self, *rest: solved.append(rest[2]) or solve(self, *rest))
+    settings = Settings.for_method("fair-pg-rank", max_disparity=1.0, folds=2)
+    policy = train_policy(settings, data)
+    free = [way for way in solved if not way.bounded]
+    assert [candidate.bounded for candidate in policy.fit.candidates].count(True) == len(free) // 2
+    chosen_path = [way for way in solved if way.bounded]  # only that on all topics
+    assert len(chosen_path) == len({way.weight_decay for way in chosen_path})
+
+
 def test_weight_decay_is_the_penalty_of_the_objective(data):
     """At the solution the gradient of the loss is −decay·θ."""
     model = make_model("linear", 2)
@@ -367,7 +393,7 @@ def test_training_measures_what_evaluation_does(data):
     )
     for number, temperature in enumerate((1.0, 3.0)):
         outcome = measure_policy(replace(policy, fit=replace(policy.fit, temperature=temperature)), data)
-        utility, disparity = measured.means(number, 0.01)
+        utility, disparity = measured.means(0.01)[number]
         assert utility == pytest.approx(outcome.ndcg, abs=1e-5)
         assert disparity == pytest.approx(outcome.package, abs=1e-5)
 

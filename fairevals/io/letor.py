@@ -10,7 +10,7 @@ from functools import partial
 import numpy as np
 
 from fairevals.errors import InputError, InputWarning, Place, escape
-from fairevals.ids import Ids, Index, numbered
+from fairevals.ids import numbered
 from fairevals.io.decimals import number_of, parse_decimals, whole_numbers
 from fairevals.io.lines import COLON, HASH, SPACE, Column, LineFormat, Tokens
 from fairevals.io.specs import LARGEST
@@ -24,8 +24,6 @@ _CHUNK = 1 << 19
 """How many bytes are parsed at a time: their cells take some thirty times as much memory."""
 _BLOCK = 33 << 20
 """How many bytes of features are allocated at a time. Of more than 32 MiB, every common allocator returns them."""
-_IS_MARK = np.zeros(256, dtype=bool)
-_IS_MARK[[*range(SPACE + 1), COLON, HASH]] = True
 
 _DOC = re.compile(rb"docid\s*=\s*(\S+)")
 _HEAD = (Column("grade", "number", largest=LARGEST), Column("topic", prefix=b"qid:"))
@@ -105,10 +103,13 @@ def _read(source: Source, dtype: type[np.floating]) -> LetorColumns:
     starts = np.searchsorted(topic_of[order], np.arange(len(topics) + 1)).astype(np.int64)
     docs = [names[row] for row in order.tolist()]
     for name, start, stop in zip(topics, starts.tolist(), starts[1:].tolist(), strict=False):
-        docs[start:stop] = [doc or f"{name}:{n}" for n, doc in enumerate(docs[start:stop], 1)]
-    for at in Index(topic_of[order], Ids.of(docs)).duplicates()[:1].tolist():
-        found = f"document {escape(docs[at])!r} twice in topic {escape(list(topics)[topic_of[order[at]]])!r}"
-        raise InputError(line_format.place_of(source, int(order[at])), found, "a document once in a topic")
+        docs[start:stop] = named = [doc or f"{name}:{n}" for n, doc in enumerate(docs[start:stop], 1)]
+        if len(set(named)) < len(named):
+            first = dict(zip(reversed(named), reversed(range(len(named))), strict=True))
+            at = next(at for at, doc in enumerate(named) if first[doc] < at)
+            found = f"document {escape(named[at])!r} twice in topic {escape(name)!r}"
+            place = line_format.place_of(source, int(order[start + at]))
+            raise InputError(place, found, "a document once in a topic")
     features = matrix.ordered(np.argsort(order))
     return LetorColumns(source.name, list(topics), starts, docs, np.concatenate(grades)[order], features)
 
@@ -142,7 +143,8 @@ class _Matrix:
             length = _BLOCK // max(self.width * np.dtype(self.dtype).itemsize, 1) + 1
             self.blocks.append(np.zeros((max(length, rows), self.width), self.dtype))
             self.used = 0
-        self.blocks[-1][self.used + row, column] = numbers
+        block = self.blocks[-1]
+        block.reshape(-1)[(self.used + row) * block.shape[1] + column] = numbers
         self.used, self.rows = self.used + rows, self.rows + rows
 
     def ordered(self, place: Ints) -> Array:
@@ -188,21 +190,21 @@ def _cells(tokens: Tokens) -> tuple[tuple[Ints, Ints, Floats], list[bytes]]:
     text_end = np.minimum(hashes[np.searchsorted(hashes, head_end)], tokens.line_end)
     ends = zip(text_end.tolist(), tokens.line_end.tolist(), strict=True)
     comments = [buffer[start + 1 : end].tobytes() for start, end in ends]
-    # A piece of text is what stands between two marks: white space, colons, and the end of the features.
-    marks = np.flatnonzero(_IS_MARK[buffer])
+    # Marks are white space, colons, and the end of the features. A colon has a number and a value beside it.
+    marks = np.flatnonzero((buffer <= SPACE) | (buffer == COLON) | (buffer == HASH))
     first, last = np.searchsorted(marks, head_end), np.searchsorted(marks, text_end)
-    before = np.cumsum(last - first) - (last - first)
-    piece = np.arange(int((last - first).sum())) + np.repeat(first - before, last - first)
-    row = np.repeat(np.arange(len(tokens)), last - first)
-    start, end = marks[piece], marks[piece + 1]
-    from_colon, to_colon = buffer[start] == COLON, buffer[end] == COLON
-    start += 1
-    if np.any(from_colon & to_colon) or np.any(~from_colon & ~to_colon & (start < end)):
+    colons = np.flatnonzero(buffer[marks] == COLON)
+    skipped, stop = np.searchsorted(colons, first), np.searchsorted(colons, last)
+    counts = stop - skipped
+    row = np.repeat(np.arange(len(tokens)), counts)
+    colons = colons[np.arange(row.size) + (skipped - np.cumsum(counts) + counts)[row]]
+    filled = np.append(0, np.cumsum(marks[1:] > marks[:-1] + 1))  # how many pieces of text precede a mark
+    if np.any(colons[1:] == colons[:-1] + 1) or np.any(filled[last] - filled[first] != 2 * counts):
         raise ValueError
-    value, wrong = parse_decimals(buffer, start[from_colon], end[from_colon])
-    row, start, end = row[to_colon], start[to_colon], end[to_colon]
-    length = end - start
-    number, digits = whole_numbers(buffer, end, np.clip(length, 0, 6))
+    colon = marks[colons]
+    value, wrong = parse_decimals(buffer, colon + 1, marks[colons + 1])
+    length = colon - marks[colons - 1] - 1
+    number, digits = whole_numbers(buffer, colon, np.minimum(length, 6))
     column = number.astype(np.int64) - 1
     fits = digits & (length >= 1) & (length <= 6) & (column >= 0) & (column < MOST_FEATURES)
     if wrong.size or not fits.all():

@@ -166,14 +166,17 @@ class LineFormat:
             chunk.decode()
         end = np.flatnonzero(buffer[: len(chunk)] <= SPACE)
         kinds = buffer[end]
-        if np.any((kinds != SPACE) & (kinds != NEWLINE) & (kinds != TAB) & (kinds != RETURN)):
+        rare = kinds[kinds != SPACE]
+        if np.any((rare != NEWLINE) & (rare != TAB) & (rare != RETURN)):
             raise ValueError  # a control character
         start = np.empty_like(end)
         start[:1] = 0
         np.add(end[:-1], 1, out=start[1:])
         shape, ends_line = (-1, len(self.columns)), kinds == NEWLINE
         # Most files have one separator between cells, and neither blank lines nor comments: nothing to select.
-        regular = end.size % len(self.columns) == 0 and not np.any(start == end)
+        is_token = start < end
+        single = bool(is_token.all())
+        regular = single and end.size % len(self.columns) == 0
         if regular:
             table = ends_line.reshape(shape)
             regular = table[:, -1].all() and not table[:, :-1].any()
@@ -181,9 +184,12 @@ class LineFormat:
             start, end = start.reshape(shape), end.reshape(shape)
             line_end = end[:, -1]
         else:
-            is_token = start < end
-            line_end, start, end = end[ends_line], start[is_token], end[is_token]
-            tokens_before = np.cumsum(is_token)[ends_line]
+            line_end = end[ends_line]
+            if single:
+                tokens_before = np.flatnonzero(ends_line) + 1
+            else:
+                tokens_before = np.cumsum(is_token)[ends_line]
+                start, end = start[is_token], end[is_token]
             counts = np.diff(tokens_before, prepend=0)
             data = np.flatnonzero(counts)
             data = data[buffer[start[(tokens_before - counts)[data]]] != HASH]

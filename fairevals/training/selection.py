@@ -9,9 +9,10 @@ from __future__ import annotations
 import copy
 import functools
 import operator
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from itertools import pairwise
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -26,18 +27,20 @@ from fairevals.training.solvers import Loss, OnEpoch, Solution, maximise_within,
 from fairevals.typing import Floats
 
 WEIGHT_DECAYS = (1.0, 0.3, 0.1, 0.03, 1e-2, 1e-3, 1e-4, 1e-6)
-"""From the strongest: the solution with one is where the next begins. Under a bound the last is left out."""
+"""From the strongest: the solution with one is where the next begins."""
+_DECAYS_WITHIN = (1.0, 0.1, 1e-2, 1e-3, 1e-4)
+"""Those tried under a bound. They lie further apart, because a temperature makes up for a decay between them."""
 WEIGHT_DECAY = WEIGHT_DECAYS[-1]
 """Where nothing is chosen: so little that it only keeps the parameters finite."""
 TEMPERATURES = tuple(2.0 ** (step / 4) for step in range(-8, 25))
+_HIGH_TEMPERATURES = tuple(2.0 ** (step / 2) for step in range(21))
+"""Those tried under a bound. None is below 1, which would add to the disparity that was trained for."""
 _RANDOM = 1e12
 """A temperature at which any order is random."""
 _LEAST_GAIN = 1e-5
 """A policy that gains less than this by training is no better than without."""
 FOLDS = 5
 """By default, under a largest disparity, and with more features than topics, which a model could learn by heart."""
-PATIENCE = 2
-"""After so many weight decays that are worse than an earlier one, weaker ones are not tried."""
 
 
 @dataclass(frozen=True)
@@ -56,22 +59,55 @@ class Measured:
         counts = self.topics + other.topics, self.defined + other.defined
         return Measured(self.value + other.value, self.cost + other.cost, *counts)
 
-    def means(self, number: int, bound: float | None) -> tuple[float, float | None]:
-        """The mean value, and under a bound the mean disparity, at a temperature of that number."""
-        cost = None if bound is None else float(self.cost[number] / max(1, self.defined))
-        return float(self.value[number] / self.topics), cost
-
-    def best(self, bound: float | None) -> int:
-        """The number of the best temperature."""
-        return max(range(len(self.value)), key=self.preferences(bound).__getitem__)
-
-    def preferences(self, bound: float | None) -> list[tuple[bool, float]]:
-        """What orders the temperatures: the objective, or the utility of those that meet the bound."""
-        means = (self.means(number, bound) for number in range(len(self.value)))
+    def means(self, bound: float | None) -> list[tuple[float, float | None]]:
+        """The mean value, and under a bound the mean disparity, at each temperature."""
+        costs = self.cost / max(1, self.defined)
         return [
-            (True, value) if bound is None or cost is None else preference(value, cost, bound)
-            for value, cost in means
+            (value, None if bound is None else cost)
+            for value, cost in zip((self.value / self.topics).tolist(), costs.tolist(), strict=True)
         ]
+
+    def preferences(self, bound: float | None) -> list[Preference]:
+        """What orders the temperatures: the objective, or the utility of those that meet the bound."""
+        return [_preference(value, cost, bound) for value, cost in self.means(bound)]
+
+    def best(self, temperatures: Sequence[float], bound: float | None) -> Chosen:
+        """The best temperature, and what is reached there.
+
+        Where the disparity crosses the bound between two temperatures, one between them meets it exactly; disparity
+        and utility are taken as linear in log T there. Otherwise models would be compared by how far below the bound
+        one of the temperatures happens to be.
+        """
+        chosen = [
+            Chosen(temperature, *means)
+            for temperature, means in zip(temperatures, self.means(bound), strict=True)
+        ]
+        for low, high in pairwise(chosen[:]):
+            if bound is None or low.cost is None or high.cost is None or not low.cost > bound >= high.cost:
+                continue
+            share = (low.cost - bound) / (low.cost - high.cost)
+            temperature = low.temperature * (high.temperature / low.temperature) ** share
+            chosen.append(Chosen(temperature, low.value + share * (high.value - low.value), bound))
+        return max(chosen, key=lambda each: each.preference(bound))
+
+
+Preference: TypeAlias = tuple[bool, float]
+
+
+def _preference(value: float, cost: float | None, bound: float | None) -> Preference:
+    return (True, value) if bound is None or cost is None else preference(value, cost, bound)
+
+
+class Chosen(NamedTuple):
+    """A temperature, and the mean value, and under a bound the mean disparity, that a model reaches at it."""
+
+    temperature: float
+    value: float
+    cost: float | None
+
+    def preference(self, bound: float | None) -> Preference:
+        """What orders them, as `Measured.preferences`."""
+        return _preference(self.value, self.cost, bound)
 
 
 class Way(NamedTuple):
@@ -153,18 +189,18 @@ class Training:
             solution = self.solve(model, train, way, on_epoch)
             record = FitRecord("lbfgs", weight_decay=way.weight_decay, temperature=temperature or 1.0)
             return solution, self._judged(record, solution, model, start, train, train)
-        decays = WEIGHT_DECAYS if bound is None else WEIGHT_DECAYS[:-1]
-        # A temperature below 1 would add to the disparity that was trained for.
-        temperatures = TEMPERATURES if bound is None else tuple(t for t in TEMPERATURES if t >= 1)
+        decays = WEIGHT_DECAYS if bound is None else _DECAYS_WITHIN
+        temperatures = TEMPERATURES if bound is None else _HIGH_TEMPERATURES
         temperatures = temperatures if temperature is None else (temperature,)
         paths = [
             [Way(each, bounded) for each in (decays if decay is None else (decay,))]
-            for bounded in ((True,) if bound is None else (True, False))
+            for bounded in ((True,) if bound is None else (False, True))
         ]
-        measured: dict[Way, Measured] = {}
-        states: dict[Way, tuple[Solution, dict[str, Floats]]] = {}
+        best: dict[Way, Chosen] = {}
+        fits = [_Fit(self, copy.deepcopy(start)) for _ in range(folds or 1)]
         for path in paths:
-            fits = [_Fit(self, copy.deepcopy(start)) for _ in range(folds or 1)]
+            for fit in fits:
+                fit.restart()
             worse = 0
             for way in path:
                 splits = [(train, valid)] if valid is not None else _folds(train, folds, settings.seed)
@@ -172,32 +208,31 @@ class Training:
                     self.measure(fit.go_on(way, known, on_epoch), held, temperatures)
                     for fit, (known, held) in zip(fits, splits, strict=True)
                 ]
-                measured[way] = functools.reduce(operator.add, sums)
-                states[way] = fits[0].state
-                reached = [max(measured[each].preferences(bound)) for each in path if each in measured]
+                best[way] = functools.reduce(operator.add, sums).best(temperatures, bound)
+                reached = [best[each].preference(bound) for each in path if each in best]
                 worse = 0 if reached[-1] == max(reached) else worse + 1
-                if worse == PATIENCE:
+                # Weaker ones are worse still. Training within a bound takes the longest by far.
+                if worse == (2 if bound is None or not way.bounded else 1):
                     break
-        best = {way: each.best(bound) for way, each in measured.items()}
-        chosen = max(measured, key=lambda way: measured[way].preferences(bound)[best[way]])
+        # Of two that are the same, the one within the bound: it is trained again, on all topics.
+        chosen = max(best, key=lambda way: (best[way].preference(bound), way.bounded))
         if valid is not None:
-            solution, model.parameters = states[chosen]
+            solution, model.parameters = fits[0].states[chosen]
         else:
             path = next(path for path in paths if chosen in path)
             fit = _Fit(self, model)
             for way in path[: path.index(chosen) + 1]:
                 fit.go_on(way, train, on_epoch)
-            solution = fit.state[0]
-        at = best[chosen]
+            solution, _ = fit.states[chosen]
+        kept = best[chosen].temperature
         if bound is not None:  # chosen on other topics, but the bound is for the training topics
-            own = self.measure(model, train, temperatures).preferences(bound)
-            at = next((number for number in range(at, len(own)) if own[number][0]), at)
+            own = self.measure(model, train, temperatures).best(temperatures, bound)
+            kept = max(kept, own.temperature) if own.preference(bound)[0] else kept
         candidates = tuple(
-            Candidate(*way, temperatures[best[way]], *each.means(best[way], bound))
-            for way, each in measured.items()
+            Candidate(*way, each.temperature, each.value, each.cost) for way, each in best.items()
         )
         on = "validation data" if valid is not None else f"{folds} folds"
-        record = FitRecord("lbfgs", True, chosen.weight_decay, temperatures[at], on, candidates)
+        record = FitRecord("lbfgs", True, chosen.weight_decay, kept, on, candidates)
         deciding = train if valid is None else valid
         return solution, self._judged(record, solution, model, start, train, deciding)
 
@@ -234,19 +269,35 @@ class _Fit:
     def __init__(self, training: Training, model: Model) -> None:
         self.training, self.model, self.start = training, model, dict(model.parameters)
         self.solution: Solution | None = None
+        self.states: dict[Way, tuple[Solution, dict[str, Floats]]] = {}
+        """The solution of each way, and its parameters."""
+
+    def restart(self) -> None:
+        """Train the next way from the start."""
+        self.solution, self.model.parameters = None, dict(self.start)
 
     def go_on(self, way: Way, data: Dataset, on_epoch: OnEpoch | None) -> Model:
         """Train the model in the next way."""
-        if self.training.settings.model != "linear":
-            self.solution, self.model.parameters = None, dict(self.start)
-        self.solution = self.training.solve(self.model, data, way, on_epoch, self.solution)
+        if not self._is_met_without(way, data):
+            if self.training.settings.model != "linear":
+                self.restart()
+            self.solution = self.training.solve(self.model, data, way, on_epoch, self.solution)
+        assert self.solution is not None  # noqa: S101
+        self.states[way] = self.solution, dict(self.model.parameters)
         return self.model
 
-    @property
-    def state(self) -> tuple[Solution, dict[str, Floats]]:
-        """The solution of the last way, and its parameters."""
-        assert self.solution is not None  # noqa: S101
-        return self.solution, dict(self.model.parameters)
+    def _is_met_without(self, way: Way, data: Dataset) -> bool:
+        """Whether training for utility alone meets the bound: then its solution, which is taken, is the one within."""
+        free, bound = way._replace(bounded=False), self.training.settings.max_disparity
+        if bound is None or not way.bounded or free not in self.states:
+            return False
+        solution, parameters = self.states[free]
+        model = copy.copy(self.model)
+        model.parameters = parameters
+        is_met, _ = self.training.measure(model, data, (1.0,)).preferences(bound)[0]
+        if is_met:
+            self.solution, self.model.parameters = replace(solution, multiplier=0.0), dict(parameters)
+        return is_met
 
 
 def _folds(data: Dataset, count: int, seed: int) -> Iterator[tuple[Dataset, Dataset]]:
