@@ -33,7 +33,7 @@ from fairevals.annotate import export_annotations, status
 from fairevals.annotate.app import make_app
 from fairevals.annotate.form import FormField, form_fields, read_form
 from fairevals.annotate.pages import MAX_PAGE, STEP, PageFiles, decoded, is_pdf, page_text
-from fairevals.annotate.server import AnnotationInputs, open_site, read_assessors, read_pool
+from fairevals.annotate.server import AnnotationInputs, open_site, read_assessors, read_pool, serve
 from fairevals.annotate.site import read_form_body
 from fairevals.annotate.store import FORMAT, Store
 from fairevals.cli.main import main
@@ -737,3 +737,11 @@ def test_one_server_per_folder_and_a_clean_stop(tmp_path, capsys, monkeypatch):
         process.kill()
         process.wait()
         process.stdout.close()
+
+
+def test_a_public_address_with_a_path_is_refused(tmp_path):
+    """Host headers have no path, so every request would be one for another host."""
+    inputs = AnnotationInputs(tmp_path / "task.toml", tmp_path / "pool.txt", tmp_path)
+    with pytest.raises(UsageError, match="without a path"):
+        serve(inputs, tmp_path / "data", url="https://example.org/annotate")
+    assert not (tmp_path / "data").exists()

@@ -181,7 +181,7 @@ def test_links_out_of_a_submission_are_not_followed(tmp_path):
 
 
 def test_a_submission_of_parquet_files_is_the_folder(tmp_path):
-    for name in ("a.parquet", "b.parquet"):
+    for name in ("a.parquet", "b.parquet", "_SUCCESS", "metadata"):
         (tmp_path / name).write_bytes(b"")
     assert submitted_run(tmp_path) == tmp_path
 

@@ -13,7 +13,8 @@ from starlette.routing import Route
 from fairevals.annotate import assessor, organiser
 from fairevals.annotate.pages import MISSING_PAGE, is_pdf, page_text
 from fairevals.annotate.site import COOKIES, Guard, SignInLimit, Site, host_of
-from fairevals.errors import InputError, UsageError
+from fairevals.annotate.store import StorageError
+from fairevals.errors import UsageError
 
 STATIC = {"annotate.js": "text/javascript", "annotate.css": "text/css"}
 MAX_AGE = 60 * 86400
@@ -72,7 +73,7 @@ def make_app(site: Site) -> Guard:
             code, text = problem.status_code, problem.detail
         elif isinstance(problem, UsageError):
             code, text = 400, str(problem)
-        elif isinstance(problem, InputError):  # of the database
+        elif isinstance(problem, StorageError):
             logging.getLogger(__name__).error("%s", problem)
             code, text = (
                 503,
@@ -93,6 +94,6 @@ def make_app(site: Site) -> Guard:
             *assessor.routes(site),
             *organiser.routes(site),
         ],
-        exception_handlers=dict.fromkeys((HTTPException, UsageError, InputError, 500), error),
+        exception_handlers=dict.fromkeys((HTTPException, UsageError, StorageError, 500), error),
     )
     return Guard(app, {host_of(site.url.partition("//")[2])})

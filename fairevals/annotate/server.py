@@ -2,6 +2,7 @@
 
 import gc
 import os
+import re
 import secrets
 import socket
 import sys
@@ -193,6 +194,8 @@ def serve(
         if error.name is None or error.name.startswith("fairevals"):
             raise
         raise UsageError(f"annotating needs {error.name}: pip install 'fairevals[annotate]'") from None
+    if url is not None and not re.fullmatch(r"https?://[\w.:\[\]-]+/?", url):
+        raise UsageError(f"url={escape(url)}; expected http:// or https:// and a host, without a path")
     folder = Path(data)
     with only_server(folder), Store(folder, create=True) as store, _listening(host, port) as opened:
         shown = f"[{host}]" if ":" in host else host

@@ -61,6 +61,10 @@ def only_server(folder: Path) -> Iterator[None]:
         yield
 
 
+class StorageError(InputError):
+    """The database cannot be written, such as on a full disk."""
+
+
 class Store:
     """The events on the disk, and the state that they add up to in memory.
 
@@ -158,9 +162,8 @@ class Store:
                     self._is_stale = True  # until it could be read again
                     self._reload()
                 if isinstance(error, sqlite3.Error):  # such as a full disk
-                    raise InputError(
-                        Place(str(self.path)), f"cannot be written ({escape(str(error))})"
-                    ) from None
+                    problem = f"cannot be written ({escape(str(error))})"
+                    raise StorageError(Place(str(self.path)), problem) from None
                 raise
 
     def append(self, kind: str, who: str = "", page: int = 0, when: float | None = None, **data: Any) -> int:

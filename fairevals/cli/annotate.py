@@ -1,7 +1,6 @@
 """`fairevals annotate`."""
 
 import argparse
-import re
 
 from fairevals.cli import common
 from fairevals.errors import UsageError
@@ -69,8 +68,6 @@ def _serve(args: argparse.Namespace) -> int:
     for name in ("task", "pool", "pages"):
         if getattr(args, name) is None:
             raise UsageError(f"give --{name}; --help shows an example")
-    if args.url is not None and not re.fullmatch(r"https?://[\w.:\[\]-]+/?", args.url):
-        raise UsageError("--url must be http:// or https:// and a host, without a path")
     if args.url is None and args.host in ("0.0.0.0", "::", ""):  # noqa: S104 (refused here)
         raise UsageError("--host listens on all addresses; give --url, the one that links begin with")
     inputs = AnnotationInputs(args.task, args.pool, args.pages, args.assessors, args.per_page, args.seed)

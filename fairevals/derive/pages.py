@@ -57,7 +57,7 @@ def entity_key(name: str) -> str:
     """The form in which entity names are compared: Unicode NFKC, case folded, white space collapsed.
 
     Invisible format characters, such as soft hyphens, which come along when a name is copied from a page, are ignored,
-    as in Unicode's own NFKC_Casefold.
+    much as in Unicode's own NFKC_Casefold.
 
     >>> entity_key("Ada  LOVELACE") == entity_key("Ａｄａ love\N{SOFT HYPHEN}lace")
     True

@@ -65,13 +65,13 @@ def write_bundle(
     image = image or f"python:{sys.version_info.major}.{sys.version_info.minor}"
     title = str(escape(task.name, 200)) or "A task of fair ranking"
     with written_bytes(file) as out, ZipFile(out, "w") as bundle:
-        solutions = []
+        listed = []
         names = unique(map(file_name, runs), safe_file_name)
         for index, (run, name) in enumerate(zip(runs, names, strict=True)):
             path = f"solutions/{index}.zip"
-            solutions.append({"index": index, "name": name, "path": path, "tasks": [0]})
+            listed.append({"index": index, "name": name, "path": path, "tasks": [0]})
             _add_zip(bundle, path, {name: run})
-        _add(bundle, "competition.yaml", _yaml(_competition(title, scores, image, solutions)))
+        _add(bundle, "competition.yaml", _yaml(_competition(title, scores, image, listed)))
         _add(bundle, "logo.png", _logo(title))
         _add(bundle, "pages/overview.md", _overview(title, task, scores).encode())
         _add(bundle, "pages/terms.md", b"# Terms\n\nWrite here what participants agree to.\n")

@@ -13,7 +13,7 @@ from fairevals.errors import FairevalsError, InputError, Place, escape
 from fairevals.evaluation.plan import Plan
 from fairevals.evaluation.scores import Scores
 from fairevals.export.codabench import TASK_FILE, columns
-from fairevals.io.archives import files_in, is_submission
+from fairevals.io.archives import files_in
 from fairevals.io.folders import PAGE
 from fairevals.io.lines import Problem
 from fairevals.io.streams import written
@@ -72,7 +72,8 @@ def submitted_run(folder: Path) -> Path:
     """
     files = [Path(path) for path in files_in(folder)]
     files = [path for path in files if path.name not in ("metadata", "metadata.yaml")]
-    if not is_submission(folder):
+    tables = [path for path in files if not path.name.startswith("_")]
+    if tables and all(path.name.endswith(".parquet") for path in tables):
         return folder
     if len(files) != 1:
         names = ", ".join(escape(path.name) for path in files[:MOST])

@@ -7,8 +7,8 @@ import os
 import re
 import stat
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager, suppress
-from itertools import chain, islice
+from contextlib import contextmanager
+from itertools import islice
 from pathlib import Path
 from typing import IO, Any
 from zipfile import ZIP_DEFLATED, ZIP_STORED, ZipFile, ZipInfo
@@ -153,14 +153,14 @@ def files_in(path: str | os.PathLike[str]) -> list[str]:
             if one.is_symlink() and not one.exists():
                 raise InputError(Place(str(one)), "a link that leads nowhere", _EXPECTED)
             if one.is_file():
-                inner = [str(one)]
-                with suppress(InputError):
-                    inner = files_in(one) if is_zip(one) else inner
-                found += inner
+                try:
+                    found += files_in(one) if is_zip(one) else [str(one)]
+                except InputError:
+                    found.append(str(one))
     if not found:
         raise InputError(Place(name), "no file", _EXPECTED)
     if len(found) > MAX_FILES:
-        raise InputError(Place(name), f"{pluralize(len(found), 'file')}", f"at most {MAX_FILES:,}")
+        raise InputError(Place(name), pluralize(len(found), "file"), f"at most {MAX_FILES:,}")
     return found
 
 
@@ -176,9 +176,8 @@ def is_submission(path: Any) -> bool:
         if not folder.is_dir():
             return is_zip(path)
         below = (file.relative_to(folder).parts for file in folder.rglob("*") if file.is_file())
-        names = (parts[-1] for parts in below if not any(part.startswith((".", "_")) for part in parts))
-        first = next(names, "")
-        return not all(name.endswith(".parquet") for name in chain([first], names))
+        names = [parts[-1] for parts in below if not any(part.startswith((".", "_")) for part in parts)]
+        return not names or not all(name.endswith(".parquet") for name in names)
     except (OSError, ValueError):
         return False
 

@@ -24,8 +24,8 @@ class Finding:
     tested: int
     """How many runs were tested against each other; 0 without a test."""
     tied: tuple[int, ...]
-    """Those of them that do not differ significantly from the best; without a test, those that only sampling error
-    separates from it."""
+    """Those of them that do not differ significantly from the best; without a test, those that are equal to it in
+    the printed digits or within the sampling error."""
     none_differ: bool
     """Whether no two of them differ significantly."""
     better: tuple[int, ...]

@@ -99,7 +99,7 @@ def record(report: Report, drawn: Sequence[Picture]) -> bytes:
                     "measure": str(measure),
                     "runs": groups.family.runs,
                     "outside": dict(groups.family.outside),
-                    "permutations": groups.tukey.resamples,
+                    "resamples": groups.tukey.resamples,
                 }
                 for measure, groups in zip(scores.measures, board.groups, strict=True)
             ],

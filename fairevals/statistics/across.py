@@ -69,7 +69,7 @@ def studentized(deviations: Floats, topics: int) -> Floats:
     >>> np.quantile(np.abs(studentized(normal, 5)), 0.95).round(1)  # that of t with 4 degrees of freedom is 2.776
     np.float64(2.8)
     """
-    # The same for all runs. The key has two parts, so that no seed of `resampled` gives the same numbers.
+    # The same for all runs. The key has two parts, so that no usual seed of `resampled` gives the same numbers.
     squares = np.random.default_rng((topics, 1)).chisquare(topics - 1, deviations.shape[-1])
     scaled: Floats = deviations * np.sqrt((topics - 1) / squares)
     return scaled

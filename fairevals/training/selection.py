@@ -28,7 +28,7 @@ from fairevals.typing import Floats
 
 WEIGHT_DECAYS = (1.0, 0.3, 0.1, 0.03, 1e-2, 1e-3, 1e-4, 1e-6)
 """From the strongest: the solution with one is where the next begins."""
-_DECAYS_WITHIN = (1.0, 0.1, 1e-2, 1e-3, 1e-4)
+_DECAYS_WITHIN = (1.0, 0.1, 1e-2, 1e-3, 1e-4, WEIGHT_DECAYS[-1])
 """Those tried under a bound. They lie further apart, because a temperature makes up for a decay between them."""
 WEIGHT_DECAY = WEIGHT_DECAYS[-1]
 """Where nothing is chosen: so little that it only keeps the parameters finite."""
@@ -74,9 +74,9 @@ class Measured:
     def best(self, temperatures: Sequence[float], bound: float | None) -> Chosen:
         """The best temperature, and what is reached there.
 
-        Where the disparity crosses the bound between two temperatures, one between them meets it exactly; disparity
-        and utility are taken as linear in log T there. Otherwise models would be compared by how far below the bound
-        one of the temperatures happens to be.
+        Where the disparity crosses the bound between two temperatures, one between them is taken that about meets it:
+        disparity and utility are taken as linear in log T there. Otherwise models would be compared by how far below
+        the bound one of the temperatures happens to be.
         """
         chosen = [
             Chosen(temperature, *means)
@@ -211,7 +211,7 @@ class Training:
                 best[way] = functools.reduce(operator.add, sums).best(temperatures, bound)
                 reached = [best[each].preference(bound) for each in path if each in best]
                 worse = 0 if reached[-1] == max(reached) else worse + 1
-                # Weaker ones are worse still. Training within a bound takes the longest by far.
+                # Weaker ones are taken to be worse still. Training within a bound takes the longest by far.
                 if worse == (2 if bound is None or not way.bounded else 1):
                     break
         # Of two that are the same, the one within the bound: it is trained again, on all topics.
@@ -226,8 +226,9 @@ class Training:
             solution, _ = fit.states[chosen]
         kept = best[chosen].temperature
         if bound is not None:  # chosen on other topics, but the bound is for the training topics
-            own = self.measure(model, train, temperatures).best(temperatures, bound)
-            kept = max(kept, own.temperature) if own.preference(bound)[0] else kept
+            higher = (kept, *(each for each in temperatures if each > kept))
+            within = [met for met, _ in self.measure(model, train, higher).preferences(bound)]
+            kept = higher[within.index(True)] if True in within else kept
         candidates = tuple(
             Candidate(*way, each.temperature, each.value, each.cost) for way, each in best.items()
         )

@@ -142,8 +142,9 @@
   }
 
   function mark() {
-    all("[data-topic]", table).forEach((one) => one.classList.toggle("here", Number(one.dataset.topic) === state.opened()));
-    all("thead button", table).forEach((one) => one.setAttribute("aria-pressed", Number(one.dataset.topic) === state.opened()));
+    const here = state.opened();
+    all("[data-topic]", table).forEach((one) => one.classList.toggle("here", Number(one.dataset.topic) === here));
+    all("thead button", table).forEach((one) => one.setAttribute("aria-pressed", Number(one.dataset.topic) === here));
   }
 
   function step(by) {

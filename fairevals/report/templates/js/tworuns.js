@@ -61,7 +61,8 @@
   }
 
   function mark() {
-    draw.all("[data-topic]", plot).forEach((item) => item.classList.toggle("here", Number(item.dataset.topic) === state.opened()));
+    const here = state.opened();
+    draw.all("[data-topic]", plot).forEach((item) => item.classList.toggle("here", Number(item.dataset.topic) === here));
   }
 
   if (data.runs.length < 2) [$("#two-controls"), $(".explorer-map")].forEach((part) => { part.hidden = true; });
