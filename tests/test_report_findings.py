@@ -98,7 +98,7 @@ def test_only_sampling_error_does_not_make_a_best_run():
     assert [row[0].best for row in board(close).entries] == [True, True]
     (one,) = findings(board(close, baseline=0))  # no test
     assert (one.run, one.tested, one.tied) == (1, 0, (0,))
-    (one,) = findings(board(scores_of([0.5, 0.5], topics=1)))
+    (one,) = findings(board(scores_of([0.5, 0.5], spread=0, topics=1)))
     assert (one.tested, one.tied) == (0, (1,))
 
 

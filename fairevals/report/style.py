@@ -72,7 +72,7 @@ def figure_bytes(figure: Figure, kind: str = "svg") -> bytes:
     with styled(), warnings.catch_warnings():
         # Text in an svg stays text, so a glyph that matplotlib's own font lacks does no harm.
         warnings.filterwarnings("ignore", message=r"(?s).*(Glyph|Matplotlib currently does not support)")
-        if (engine := figure.get_layout_engine()) is not None:
+        if (engine := figure.get_layout_engine()) is not None and figure.axes:
             # savefig would draw the whole figure once more to lay it out.
             engine.execute(figure)
             with mpl.rc_context({"figure.constrained_layout.use": False}):
