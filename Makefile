@@ -4,6 +4,8 @@ VENV := .venv
 BIN := $(VENV)/bin
 JOBS ?= 1
 OPTIONS ?=
+# Compiled modules are kept, also where the environment says otherwise: the tests start many processes.
+unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: help demo test thorough lint types unit format fuzz docs picture sample benchmark clean
 .PHONY: experiment-simulated experiment-german experiment-rewards
@@ -56,10 +58,9 @@ lint: $(VENV)/installed-dev
 types: $(VENV)/installed-dev
 	$(BIN)/mypy
 
-# One thread for matrices, because the tests use all cores. Many tests wait for processes and pages. Without numba's
-# compiler, which ranx needs a minute of.
+# One thread for matrices, because the tests use all cores. Without numba's compiler, which ranx needs a minute of.
 unit: $(VENV)/installed-dev
-	OPENBLAS_NUM_THREADS=1 NUMBA_DISABLE_JIT=1 $(BIN)/python -m pytest -n 3 -m "not thorough"
+	OPENBLAS_NUM_THREADS=1 NUMBA_DISABLE_JIT=1 $(BIN)/python -m pytest -n 2 -m "not thorough"
 
 # All cases of the large matrices too (every fault on every command, the training of the sample runs), and five times as
 # many examples of every property.

@@ -595,7 +595,7 @@ class TestPool:
 
 
 class TestDemo:
-    @pytest.mark.slow
+    @pytest.mark.thorough
     def test_demo(self, fairevals, tmp_path):
         code, out, _ = fairevals("demo", "-o", tmp_path / "demo")
         assert code == 0

@@ -502,6 +502,7 @@ def test_no_worker_answers(waiting, number, seconds):
     assert err == f"fairevals: error: no worker of the Dask cluster has answered for {seconds} s\n"
 
 
+@pytest.mark.thorough
 def test_a_run_that_kills_worker_after_worker(tmp_path):
     """Each is replaced, as in a cluster that looks after itself."""
     (tmp_path / "preload.py").write_text(PRELOAD)
@@ -516,7 +517,7 @@ def test_a_run_that_kills_worker_after_worker(tmp_path):
     assert (code, out, err) == (1, "", f"fairevals: error: {ROOT / 'runs' / 'bm25.run'}: {died}\n")
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("number", [signal.SIGINT, pytest.param(signal.SIGTERM, marks=pytest.mark.thorough)])
 def test_interrupted_while_the_cluster_works(waiting, number):
     found = scored_on(waiting, lambda running: running.send_signal(number))
     assert found == (130, "", "fairevals: interrupted\n")

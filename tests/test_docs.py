@@ -30,7 +30,11 @@ def _console():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("page", PAGES)
+@pytest.mark.parametrize(
+    "page",
+    # Training for a minute shows little that the tests of training do not.
+    [pytest.param(page, marks=[pytest.mark.thorough] if page in TOLERANCE else []) for page in PAGES],
+)
 def test_every_command_prints_what_the_page_shows(page):
     old = (TOP / page).read_text(encoding="utf-8")
     new = _console().rerun(old, Path(page).stem)

@@ -126,7 +126,7 @@ def test_simulated(tmp_path: Path) -> None:
         reproduce("fair-pg-rank-simulated", ["x"])
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_german(tmp_path: Path) -> None:
     path = german_file(tmp_path / "german.data")
     reproduction = reproduce("fair-pg-rank-german", [path], Budget(quick=True))
@@ -150,7 +150,7 @@ def test_german(tmp_path: Path) -> None:
     assert again.numbers["numbers.csv"] == reproduction.numbers["numbers.csv"]
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_rewards_and_hostile_names(tmp_path: Path) -> None:
     train, test = letor_file(tmp_path / HOSTILE, 12, 0), letor_file(tmp_path / "test.letor", 6, 1)
     reproduction = reproduce("bandit-rank-rewards", [train, test], Budget(quick=True))

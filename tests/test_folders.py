@@ -261,7 +261,7 @@ assert ends == {b"old", b"new"} and steps > 50, (ends, steps)
 
 
 @pytest.mark.parametrize("way", ["exchanged", "one by one"])
-@pytest.mark.parametrize("what", ["kill", "fail"])
+@pytest.mark.parametrize("what", ["kill", pytest.param("fail", marks=pytest.mark.thorough)])
 def test_killed_or_failing_at_every_step(tmp_path, what, way):
     done = subprocess.run(
         [sys.executable, "-c", AT_EVERY_STEP, what, way, str(tmp_path)],

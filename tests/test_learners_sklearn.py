@@ -122,6 +122,7 @@ def test_grid_search_over_held_out_topics():
     assert search.cv_results_["mean_test_score"][0] == pytest.approx(np.mean(by_hand), abs=1e-12)
 
 
+@pytest.mark.thorough
 def test_the_documented_search_chooses_lambda_by_utility_and_disparity(capsys):
     blocks = re.findall(r"^```python\n(.*?)^```$", PAGE.read_text(encoding="utf-8"), re.S | re.M)
     (source,) = [block for block in blocks if "GridSearchCV" in block]

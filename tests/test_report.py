@@ -666,7 +666,7 @@ def test_embedded_figures_follow_the_scheme():
     assert "prefers-color-scheme:dark" in text
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_the_demo_writes_a_report(tmp_path):
     command = [sys.executable, "-m", "fairevals", "demo", "-o", "out"]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
@@ -805,7 +805,10 @@ def test_a_run_without_a_judged_topic_among_others_is_an_error_and_writes_nothin
     assert [path.name for path in tmp_path.iterdir()] == ["task"]
 
 
-@pytest.mark.parametrize("backend", ["nonsense", "module://nothing", ""])
+@pytest.mark.parametrize(
+    "backend",
+    ["nonsense", *(pytest.param(text, marks=pytest.mark.thorough) for text in ("module://nothing", ""))],
+)
 def test_figures_need_no_backend(tmp_path, backend):
     """The environment may name a backend that matplotlib does not know and refuses to be imported with."""
     root = Path(__file__).parents[1]

@@ -101,6 +101,7 @@ def test_the_report_is_that_of_the_command(result, capsys, tmp_path):
         result.report(tmp_path / "other")
 
 
+@pytest.mark.thorough
 def test_the_report_with_the_measures_of_the_task(capsys, tmp_path, monkeypatch):
     """Measures that the report adds, and a file of qrels that is not the task's."""
     monkeypatch.chdir(tmp_path)
