@@ -35,7 +35,7 @@ from fairevals.annotate.form import FormField, form_fields, read_form
 from fairevals.annotate.pages import MAX_PAGE, STEP, PageFiles, decoded, is_pdf, page_text
 from fairevals.annotate.server import AnnotationInputs, open_site, read_assessors, read_pool, serve
 from fairevals.annotate.site import read_form_body
-from fairevals.annotate.store import FORMAT, Store
+from fairevals.annotate.store import DATABASE_FORMAT, Store
 from fairevals.cli.main import main
 from fairevals.errors import FairevalsError, InputError, InputWarning, UsageError
 from fairevals.io.specs import AttributeSpec
@@ -634,7 +634,7 @@ def test_wrong_folders_and_databases_are_refused(tmp_path, capsys):
     )
     (tmp_path / "newer").mkdir()
     with sqlite3.connect(tmp_path / "newer" / "annotate.sqlite") as newer:
-        newer.executescript(f"CREATE TABLE events (id); PRAGMA application_id = {FORMAT + 1}")
+        newer.executescript(f"CREATE TABLE events (id); PRAGMA application_id = {DATABASE_FORMAT + 1}")
     newer.close()
     assert main(["annotate", "export", str(tmp_path / "newer")]) == 1
     assert "cannot be used (a database of another program or version)" in capsys.readouterr().err

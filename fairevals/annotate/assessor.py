@@ -13,7 +13,7 @@ from fairevals.annotate.site import COOKIES, Body, Site, first, whole
 from fairevals.annotate.state import Assignment
 
 CANNOT_BE_SHOWN = "The page cannot be shown."
-SHOWN = 100
+LISTED_PAGES = 100
 """Saved pages in the list of an assessor's own pages, unless all are asked for."""
 NOT_YOURS = "This page is not yours. It may have returned to the queue."
 MAX_QUESTION = 2000
@@ -48,7 +48,7 @@ def routes(site: Site) -> list[Route]:
     def mine(request: Request) -> Response:
         who = site.who(request, "/a")
         with project.store.lock:
-            values = _own_pages(site, who, None if "all" in request.query_params else SHOWN)
+            values = _own_pages(site, who, None if "all" in request.query_params else LISTED_PAGES)
         return site.show("mine.html", who=who, token=site.form_token(request, "/a"), **values)
 
     async def act(request: Request) -> Response:

@@ -18,8 +18,8 @@ from fairevals.io.out import Table, format_number, render
 from fairevals.io.specs import AttributeSpec
 from fairevals.io.streams import Source
 
-NAME = "annotations.csv"
-AGREEMENT = ("shared pages", "positive agreement", "alpha, entity on page", "alpha, any entity")
+EXPORT_NAME = "annotations.csv"
+AGREEMENT_COLUMNS = ("shared pages", "positive agreement", "alpha, entity on page", "alpha, any entity")
 
 
 def annotations_table(store: Store, topics: Iterable[str] | None = None) -> Table:
@@ -103,7 +103,7 @@ class Overview:
             table = annotations_table(self.store, [topic])
         pages: tuple[AnnotatedPage, ...] = ()
         if table.rows:  # through the same reader as `derive`
-            pages = annotated_pages(read_annotations(Source.of(render(table, "csv").encode(), NAME)))
+            pages = annotated_pages(read_annotations(Source.of(render(table, "csv").encode(), EXPORT_NAME)))
         differing = tuple(page for page in pages if disagrees(page, self.attributes.get(topic, ())))
         tally = AnnotationTally.of(pages)
         overview = TopicOverview(topic, len(saved), complete, sum(saved), tally, differing)
@@ -123,7 +123,7 @@ def total(topics: Sequence[TopicOverview]) -> TopicOverview:
 
 
 def agreement_cells(of: AnnotationSummary | None) -> tuple[str, ...]:
-    """The cells below `AGREEMENT`."""
+    """The cells below `AGREEMENT_COLUMNS`."""
     if of is None:
         return ("0", "–", "–", "–")
     values = (of.positive, of.entities.alpha, of.relevance.alpha)
@@ -135,7 +135,7 @@ def disagrees(page: AnnotatedPage, specs: Sequence[AttributeSpec]) -> bool:
 
     def group(text: str, spec: AttributeSpec) -> object:
         try:
-            return groups_of_value(text, spec, Place(NAME))
+            return groups_of_value(text, spec, Place(EXPORT_NAME))
         except InputError:  # the task has changed since
             return text
 
@@ -164,7 +164,7 @@ def status(folder: str | Path) -> str:
             (name, len(one.saved), len(one.open), "yes" if one.link else "no")
             for name, one in state.assessors.items()
         ]
-    header = ("topic", "pages", "complete", "judgements", *AGREEMENT)
+    header = ("topic", "pages", "complete", "judgements", *AGREEMENT_COLUMNS)
     texts = [
         f"{pluralize(state.per_page, 'assessor')} per page\n",
         render(Table(header, tuple(rows[:-1]), footer=(rows[-1],)), "table"),

@@ -9,8 +9,8 @@ from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
 from fairevals.annotate.export import (
-    AGREEMENT,
-    NAME,
+    AGREEMENT_COLUMNS,
+    EXPORT_NAME,
     Overview,
     agreement_cells,
     annotations_table,
@@ -20,7 +20,7 @@ from fairevals.annotate.pages import MISSING_PAGE
 from fairevals.annotate.site import Body, Site, first, whole
 from fairevals.io.out import render
 
-SHOWN = 50
+LISTED_ROWS = 50
 """Disagreements on one screen."""
 
 
@@ -41,7 +41,7 @@ def routes(site: Site) -> list[Route]:
 
     def annotations(request: Request) -> Response:
         site.who(request, "/o")
-        headers = {"Content-Disposition": f'attachment; filename="{NAME}"'}
+        headers = {"Content-Disposition": f'attachment; filename="{EXPORT_NAME}"'}
         table = annotations_table(site.project.store)
         return Response(render(table, "csv"), media_type="text/csv; charset=utf-8", headers=headers)
 
@@ -55,7 +55,7 @@ def routes(site: Site) -> list[Route]:
     return [
         Route("/o", overview),
         Route("/o", act, methods=["POST"]),
-        Route(f"/o/{NAME}", annotations),
+        Route(f"/o/{EXPORT_NAME}", annotations),
     ]
 
 
@@ -95,14 +95,14 @@ def _values(site: Site, so_far: Overview, topic: str) -> dict[str, Any]:
         questions = sorted(state.questions.values(), key=lambda one: (bool(one.answer), -one.id))
         pages = {one.page: state.pages[one.page] for one in questions}
     differing = [page for one in topics if topic in ("", one.topic) for page in one.differing]
-    shown = {(page.topic, page.doc) for page in differing[:SHOWN]}
+    shown = {(page.topic, page.doc) for page in differing[:LISTED_ROWS]}
     shown |= {(page.topic, page.doc) for page in pages.values()}
     numbers = [number for name in {topic for topic, _ in shown} for number in state.numbers[name]]
     of = {(state.pages[number].topic, state.pages[number].doc): number for number in numbers}
     return {
         "progress": [*topics, total(topics)],
         "per_page": state.per_page,
-        "agreement": AGREEMENT,
+        "agreement": AGREEMENT_COLUMNS,
         "cells": agreement_cells,
         "title_of": site.title_of,
         "assessors": assessors,
@@ -110,7 +110,7 @@ def _values(site: Site, so_far: Overview, topic: str) -> dict[str, Any]:
         "pages": pages,
         "addresses": {page: _address(site, of[page], page[1]) for page in shown},
         "topic": topic,
-        "disagreements": differing[:SHOWN],
+        "disagreements": differing[:LISTED_ROWS],
         "disagreeing": len(differing),
         "fields": site.fields,
         "link": "",

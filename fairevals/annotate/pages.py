@@ -15,7 +15,7 @@ from fairevals.io.folders import safe_name
 from fairevals.io.streams import Source
 from fairevals.io.tables import table
 
-KINDS = {".html": "html", ".htm": "html", ".txt": "text", ".pdf": "pdf"}
+PAGE_KINDS = {".html": "html", ".htm": "html", ".txt": "text", ".pdf": "pdf"}
 MAX_PAGE = {"html": 10 << 20, "text": 10 << 20, "pdf": 100 << 20}
 """Bytes of a page that is shown."""
 MAX_MARKS = 1000
@@ -67,7 +67,7 @@ class PageFiles:
             return PageFile("link", url=self.links[doc]) if doc in self.links else MISSING_PAGE
         root = self.folder
         for name in dict.fromkeys((doc, safe_name(doc))):
-            for suffix, kind in KINDS.items():
+            for suffix, kind in PAGE_KINDS.items():
                 try:
                     path = (root / f"{name}{suffix}").resolve()
                     fits = (

@@ -18,7 +18,7 @@ from fairevals.io.task import Task, read_task
 
 TOPICS = ("R01", "R02", "M01")
 DEPTH = 3
-PEOPLE = ("Ana Brook", "Ben Stone", "Cai Reed", "Dua Field", "Eli Marsh")
+SAMPLE_PEOPLE = ("Ana Brook", "Ben Stone", "Cai Reed", "Dua Field", "Eli Marsh")
 """The members of groups, who have no names in the sample."""
 
 Shares = Mapping[str, Mapping[str, float]]
@@ -86,7 +86,7 @@ def _people(hindex: AttributeSpec, doc: str, title: str, shares: Shares) -> Iter
     # So many people that each of them is in one group.
     size = next((n for n in range(1, 6) if all(abs(w * n - round(w * n)) < 1e-6 for w in groups.values())), 1)
     of = [group for group, weight in groups.items() for _ in range(round(weight * size))] or [""]
-    names = iter(PEOPLE)
+    names = iter(SAMPLE_PEOPLE)
     for group in of:
         name = title if size == 1 and "group" not in doc else next(names)
         at = hindex.groups.index(group) if group else -1

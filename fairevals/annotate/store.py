@@ -15,7 +15,7 @@ from fairevals.io.parts import locked
 
 DATABASE = "annotate.sqlite"
 LOCK = "annotate.lock"
-FORMAT = 0x46414931
+DATABASE_FORMAT = 0x46414931
 """Marks the file as ours, in its header: "FAI1"."""
 
 TABLES = """
@@ -35,7 +35,7 @@ CREATE TRIGGER {0}_{1} BEFORE {1} ON {0} BEGIN SELECT RAISE(ABORT, '{0} is appen
 """
 SCHEMA = "".join(
     [
-        *(TABLES, f"PRAGMA application_id = {FORMAT};"),
+        *(TABLES, f"PRAGMA application_id = {DATABASE_FORMAT};"),
         *(
             NO_CHANGE.format(name, act)
             for name in ("pages", "assessors", "events")
@@ -99,7 +99,7 @@ class Store:
     def _prepare(self, create: bool) -> None:
         (tables,) = self._db.execute("SELECT count(*) FROM sqlite_master").fetchone()
         (mark,) = self._db.execute("PRAGMA application_id").fetchone()
-        if mark != FORMAT and (tables or not create):
+        if mark != DATABASE_FORMAT and (tables or not create):
             raise sqlite3.DatabaseError("a database of another program or version")
         self._db.execute("PRAGMA journal_mode = WAL")
         self._db.execute("PRAGMA synchronous = FULL")  # a commit returns when the disk has it

@@ -106,12 +106,12 @@ def run(args: argparse.Namespace) -> int:
                 new.run.to_file(part / _file_name(new.run.tag, taken))
                 rows += _topic_rows(new) if args.per_topic else [_summary(new)]
                 common.log(*_remarks(new))
-    columns = TOPIC_COLUMNS if args.per_topic else COLUMNS
+    columns = TOPIC_COLUMNS if args.per_topic else RERANK_COLUMNS
     common.emit([render(Table(columns, tuple(rows)), args.format)], None)
     return 0
 
 
-COLUMNS = ("run", "strength", "topics", "off before", "off after", "infeasible", "untouched")
+RERANK_COLUMNS = ("run", "strength", "topics", "off before", "off after", "infeasible", "untouched")
 TOPIC_COLUMNS = ("run", "strength", "topic", "off before", "off after", "note")
 
 

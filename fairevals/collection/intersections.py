@@ -21,7 +21,7 @@ from fairevals.ids import Ids
 from fairevals.io.specs import INTERSECTION_TARGETS, AttributeSpec, IntersectionSpec, TargetMixture
 from fairevals.typing import Bools, Floats, Ints
 
-MAX_GROUPS = 1 << 16
+MAX_PRODUCT_GROUPS = 1 << 16
 MAX_CELLS = 1 << 26
 """How many targets, topics × groups, an intersection has at most."""
 
@@ -93,10 +93,12 @@ class Intersection:
         """The same for the topics of the qrels, with their targets; `parts` are its attributes, bound to them."""
         place, name = self.spec.place, self.spec.name
         count, limit = prod(len(part.spec.groups) for part in parts), MAX_CELLS // max(1, len(qrels.topics))
-        if count > min(limit, MAX_GROUPS):
+        if count > min(limit, MAX_PRODUCT_GROUPS):
             found = f"an intersection {escape(name)} of {count} groups"
             raise InputError(
-                place, found, f"at most {min(limit, MAX_GROUPS)} with {pluralize(len(qrels.topics), 'topic')}"
+                place,
+                found,
+                f"at most {min(limit, MAX_PRODUCT_GROUPS)} with {pluralize(len(qrels.topics), 'topic')}",
             )
         groups = tuple(map(" × ".join, product(*(part.spec.groups for part in parts))))
         if len(set(groups)) < count:

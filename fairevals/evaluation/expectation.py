@@ -13,7 +13,7 @@ from fairevals.evaluation.plan import Plan, parts_of
 from fairevals.io.task import Task
 from fairevals.measures import CompositeMeasure, ExposureMeasure, LinearMeasure, Measure, RankingMeasure
 from fairevals.measures.numeric import divide, rank_sum, stretches
-from fairevals.policy.plackett_luce import AGREEMENT, Estimate, agreeing_se
+from fairevals.policy.plackett_luce import AGREED, Estimate, agreeing_se
 from fairevals.policy.policies import Exposure, OneRanking, Policy, jackknife
 from fairevals.typing import Bools, Floats, Ints
 
@@ -100,7 +100,7 @@ def _of_exposure(
         )
     without = np.stack([measure.of_exposure(block.exposed(each)) for each in exposure.left_out])
     estimate = jackknife(value, without)
-    agree = np.asarray(estimate.se) < AGREEMENT * np.maximum(1.0, np.abs(value))
+    agree = np.asarray(estimate.se) < AGREED * np.maximum(1.0, np.abs(value))
     return (
         _with_unseen(estimate, agree, policy.agreeing_se(block, measure.cutoff)) if agree.any() else estimate
     )

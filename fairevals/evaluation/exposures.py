@@ -20,7 +20,7 @@ from fairevals.measures.expected_exposure import target_exposure
 from fairevals.measures.group_sums import group_means, group_sums
 from fairevals.measures.merits import MERITS, merit
 from fairevals.measures.shares import shares_of_sum
-from fairevals.policy.plackett_luce import AGREEMENT, Estimate
+from fairevals.policy.plackett_luce import AGREED, Estimate
 from fairevals.policy.policies import Exposure, PlackettLuceRun, Policy, generator, jackknife
 from fairevals.typing import Bools, Floats
 
@@ -166,7 +166,7 @@ def _group_columns(
         se = np.asarray(jackknife(sums, without).se)
         # As for documents: samples that agree are no certainty.
         span = 1.0 if query.model.looks_at_grades else float(np.max(query.model.weights(block.row.shape[1])))
-        se = np.where(se < AGREEMENT * span, span * unseen[:, None], se)
+        se = np.where(se < AGREED * span, span * unseen[:, None], se)
     there: Bools = view.applies[:, None] & (block.retrieved > 0)[:, None]
     mean_merit = group_means(merit(block.grades, query.merit), *view.factors, counted=block.is_candidate)
     columns = (sums, se, shares_of_sum(sums), view.target, mean_merit)

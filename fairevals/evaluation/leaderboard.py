@@ -9,17 +9,17 @@ from fairevals.evaluation.scores import ALL, Scores
 from fairevals.io.cells import Cell, Table, ValueCell, number
 from fairevals.typing import Floats
 
-LONG_COLUMNS = ("run", "topic", "measure", "value", "se")
+SCORE_COLUMNS = ("run", "topic", "measure", "value", "se")
 
 
 def long_table(scores: Scores, per_topic: bool, intervals: Floats | None = None) -> Table:
     """Rows run, topic, measure, value, se; with intervals of the means, (runs, measures, 2), also low and high."""
     rows: list[tuple[Cell, ...]] = [*scores.rows(per_topic)]
     if intervals is None:
-        return Table(LONG_COLUMNS, tuple(rows))
+        return Table(SCORE_COLUMNS, tuple(rows))
     bounds = iter(intervals.reshape(-1, 2).tolist())  # rows are by run and measure, the mean last
     rows = [(*row, *(next(bounds) if row[1] == ALL else (None, None))) for row in rows]
-    return Table((*LONG_COLUMNS, "low", "high"), tuple(rows))
+    return Table((*SCORE_COLUMNS, "low", "high"), tuple(rows))
 
 
 def json_table(scores: Scores, per_topic: bool, intervals: Floats | None = None) -> Table:

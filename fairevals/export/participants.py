@@ -16,8 +16,8 @@ from fairevals.report import html
 from fairevals.statistics.pairing import costs_of, orientation, subtract
 from fairevals.typing import Floats
 
-COLUMNS = ("measure", "topic", "value", "median", "min", "max")
-INDEX = "runs.csv"
+PARTICIPANT_COLUMNS = ("measure", "topic", "value", "median", "min", "max")
+RUN_LIST = "runs.csv"
 """Which files are whose."""
 
 
@@ -27,10 +27,10 @@ def participants(scores: Scores, title: str) -> Iterator[tuple[str, bytes]]:
     Median, minimum and maximum are over the official runs with a value there. A topic is left out where no run has a
     value. The rows of topic `all` are of the means over topics.
     """
-    names = unique(scores.runs, safe_name, [INDEX.removesuffix(".csv")])
+    names = unique(scores.runs, safe_name, [RUN_LIST.removesuffix(".csv")])
     rows = [(run, f"{name}.csv", f"{name}.html") for run, name in zip(scores.runs, names, strict=True)]
     index = Table(("run", "table", "page"), tuple(rows))
-    yield INDEX, render(index, "csv").encode(errors="backslashreplace")
+    yield RUN_LIST, render(index, "csv").encode(errors="backslashreplace")
     values = with_means(scores)
     ranges = official_ranges(scores, values)
     for run, name in enumerate(names):
@@ -64,7 +64,7 @@ def run_table(scores: Scores, run: int, values: Floats, ranges: Floats) -> Table
         for t, topic in enumerate([*scores.topics, ALL])
         if not np.isnan(values[:, m, t]).all()
     ]
-    return Table(COLUMNS, tuple(rows))
+    return Table(PARTICIPANT_COLUMNS, tuple(rows))
 
 
 def run_page(scores: Scores, run: int, table: Table, title: str) -> bytes:

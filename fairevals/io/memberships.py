@@ -29,7 +29,7 @@ from fairevals.typing import Floats, Ints
 if TYPE_CHECKING:
     import pandas as pd
 
-LONG_COLUMNS = ("topic", "doc", "group", "weight")
+MEMBERSHIP_COLUMNS = ("topic", "doc", "group", "weight")
 LONG_TABLE = "columns doc and group, perhaps topic and weight"
 WIDE_TABLE = "columns doc, perhaps topic, and one column of numbers per group"
 ROW_TOLERANCE = 0.01 + 1e-9
@@ -168,7 +168,7 @@ def read_memberships(spec: AttributeSpec) -> MembershipColumns:
         raise InputError(spec.place, found, 'memberships = "FILE"')
     source = Source.of(spec.memberships)
     if has_header(source, "doc", "group"):
-        _, header, rows = table(source, ("doc", "group"), known=LONG_COLUMNS)
+        _, header, rows = table(source, ("doc", "group"), known=MEMBERSHIP_COLUMNS)
         return collect(source.name, header, rows, spec.groups, warn="weight" in header)
     if _is_wide(header_of(source), spec.groups):
         line, header, rows = table(source, ())
@@ -192,7 +192,7 @@ def _wide_header(place: Place, header: Sequence[str], groups: Sequence[str]) -> 
     """
     others = [name for name in header if name not in groups and name != "topic"]
     lacking = [group for group in groups if group not in header]
-    if lacking or len(others) != 1 or others[0] in LONG_COLUMNS[2:]:
+    if lacking or len(others) != 1 or others[0] in MEMBERSHIP_COLUMNS[2:]:
         found = f"no column for the group {escape(lacking[0])!r}" if lacking else f"columns {names(header)}"
         raise InputError(place, found, f"{WIDE_TABLE} ({names(groups)})")
     return ["doc" if name == others[0] else name for name in header]
@@ -336,7 +336,7 @@ def rows_of(given: pd.DataFrame | Mapping[str, Any], name: str) -> tuple[list[st
             for group, weight in (groups.items() if isinstance(groups, Mapping) else [(groups, 1.0)])
         ]
     wide = is_wide(given)
-    if not wide and not {"doc", "group"} <= set(given.columns) <= set(LONG_COLUMNS):
+    if not wide and not {"doc", "group"} <= set(given.columns) <= set(MEMBERSHIP_COLUMNS):
         raise InputError(
             Place(name), f"columns {names(map(str, given.columns))}", f"{LONG_TABLE}, or {WIDE_TABLE}"
         )
@@ -377,5 +377,5 @@ def group_names(path: str | os.PathLike[str]) -> list[str]:
     if has_header(source, "doc") and not has_header(source, "group"):
         _, header, _ = table(source, ("doc",))
         return [name for name in header if name not in ("topic", "doc")]
-    _, header, rows = table(source, ("doc", "group"), known=LONG_COLUMNS)
+    _, header, rows = table(source, ("doc", "group"), known=MEMBERSHIP_COLUMNS)
     return sorted({row[header.index("group")] for _, row in rows})

@@ -10,7 +10,7 @@ from typing import Any, Self, TypeAlias
 
 from fairevals.errors import Place, UsageError, check_known, escape, names
 
-KINDS = ("nominal", "ordinal")
+ATTRIBUTE_KINDS = ("nominal", "ordinal")
 ORDERS = ("score", "file")
 POLICIES = ("ranking", "pl", "samples")
 CANDIDATES = ("judged", "retrieved")
@@ -131,7 +131,7 @@ class AttributeSpec:
         """Fields that do not fit: the name, the value, and what was expected."""
         groups, bins = list(self.groups), list(self.bins)
         fallbacks = ("uniform", "skip", "error", *groups)
-        choices = {"kind": KINDS, "divergence": DIVERGENCE_NAMES, "unmapped": fallbacks}
+        choices = {"kind": ATTRIBUTE_KINDS, "divergence": DIVERGENCE_NAMES, "unmapped": fallbacks}
         for key, allowed in choices.items():
             value = getattr(self, key)
             if not isinstance(value, str) or value not in allowed:

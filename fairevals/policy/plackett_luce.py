@@ -263,7 +263,7 @@ class PlackettLuce:
             rankings = sample_topic(self._scores[topic], samples, min(k, ranked), generator)
             weights = model.weights_given(given[topic][rankings])
             value[topic], se[topic] = _mean_and_se(rankings, weights, self._scores.shape[1])
-        agree = (se < AGREEMENT) & (self._scores > -np.inf)
+        agree = (se < AGREED) & (self._scores > -np.inf)
         if agree.any():
             other = np.reshape(self.other_rankings(k), (-1, 1))
             span = 1.0  # of an attention that looks at grades
@@ -318,7 +318,7 @@ def _whole(value: int, least: int, name: str) -> int:
     return int(value)
 
 
-AGREEMENT = 1e-12
+AGREED = 1e-12
 """A standard error below this is that of samples that agree, up to rounding."""
 
 

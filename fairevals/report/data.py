@@ -19,7 +19,7 @@ from fairevals.typing import Floats, Ints
 MAX_VALUES = 200_000
 """The page holds at most so many values of single topics; all are in scores.csv."""
 MAX_GRADES = 12
-NAME = 60
+NAME_LENGTH = 60
 """How many characters of a name are shown; the leaderboard has the whole name as a tooltip."""
 
 BRIEF = 22
@@ -38,11 +38,11 @@ def page_data(report: Report) -> dict[str, Any]:
     runs, number = range(len(scores.runs)), {topic: t for t, topic in enumerate(scores.topics)}
     parts = dict(list(report.parts.items())[:MAX_TOPIC_GROUPS])
     return {
-        "runs": labels(scores.runs, NAME),
+        "runs": labels(scores.runs, NAME_LENGTH),
         "brief": labels(scores.runs, BRIEF),
-        "teams": labels(scores.teams, NAME) if scores.teams else [""] * len(runs),
+        "teams": labels(scores.teams, NAME_LENGTH) if scores.teams else [""] * len(runs),
         "statuses": [" ".join(report.badges(r)) for r in runs],
-        "topics": labels(scores.topics, NAME) if kept else [],
+        "topics": labels(scores.topics, NAME_LENGTH) if kept else [],
         "titles": _titles(report),
         "applies": {
             name: one.applies.astype(int)

@@ -21,7 +21,7 @@ from fairevals.evaluation.tops import TopRanks, read_top_ranks
 from fairevals.ids import Ids, Index
 from fairevals.io.specs import PolicySpec
 from fairevals.measures.group_sums import group_sums, spread
-from fairevals.report.groups import MAX_GROUPS, condense, shown_ranks
+from fairevals.report.groups import MAX_DRAWN_GROUPS, condense, shown_ranks
 from fairevals.typing import Array, Floats, Ints
 
 CHOICES = ("all", "front", "none")
@@ -204,7 +204,7 @@ def _grades(collection: Collection, topic: Ints, docs: Ids) -> tuple[Floats, Int
 
 @dataclass(frozen=True)
 class _Memberships:
-    """The memberships of the documents in an attribute, of which at most `MAX_GROUPS` groups are shown."""
+    """The memberships of the documents in an attribute, of which at most `MAX_DRAWN_GROUPS` groups are shown."""
 
     code: Ints
     applies: list[bool]
@@ -224,7 +224,7 @@ class _Memberships:
             return collection.memberships(name, topic[part], docs.take(part))[0]
 
         sizes = np.zeros(len(spec.groups))
-        for part in parts if len(spec.groups) > MAX_GROUPS else ():
+        for part in parts if len(spec.groups) > MAX_DRAWN_GROUPS else ():
             sizes += group_sums(np.ones(topic[part].size), memberships(part))
         ordinal = spec.kind == "ordinal"
         groups, _, owner = condense(spec.groups, sizes, ordinal=ordinal)

@@ -28,7 +28,7 @@ from fairevals.report.training import TrainingSummary, read_summaries
 from fairevals.report.weights import WeightedParts, parts_of_gfr, weighted_parts
 from fairevals.statistics.compare import Comparisons, compare, remarks
 from fairevals.statistics.correlation import RankCorrelations, correlated, rank_correlations
-from fairevals.statistics.pairing import NEGLIGIBLE, Paired, mean, pair, position
+from fairevals.statistics.pairing import NEGLIGIBLE_SAMPLING, Paired, mean, pair, position
 from fairevals.typing import Floats
 
 MAX_TOPIC_GROUPS = 12
@@ -309,7 +309,7 @@ def _remarks(report: Report) -> Iterator[str]:
         if entry.notable
     ]
     if noisy:
-        share = f"{100 * NEGLIGIBLE:g} % of the standard error of the mean"
+        share = f"{100 * NEGLIGIBLE_SAMPLING:g} % of the standard error of the mean"
         yield f"error from sampling rankings above {share} (draw more samples): {abridged(noisy, 5)}"
     if report.comparisons is not None:
         yield from remarks(report.comparisons)

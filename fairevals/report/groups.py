@@ -21,7 +21,7 @@ from fairevals.typing import Bools, Floats, Ints
 MERIT = "identity"
 MAX_LEVELS = 12
 """With more different merits than this, documents are put into so many bins of equal size."""
-MAX_GROUPS = 12
+MAX_DRAWN_GROUPS = 12
 """With more groups than this, those with small shares are summed."""
 
 
@@ -60,7 +60,7 @@ class Distribution:
 def condense(
     groups: Sequence[str], sizes: Floats, *, ordinal: bool = False
 ) -> tuple[tuple[str, ...], tuple[int, ...], Ints]:
-    """At most `MAX_GROUPS` groups: their names, how many groups each stands for, and which of them each group is in.
+    """At most `MAX_DRAWN_GROUPS` groups: names, how many groups each stands for, and which of them each group is in.
 
     Of nominal groups the largest stay, in their order, and all others together are the last. Neighbouring ordinal
     groups are joined to ranges of about equal size, since only a range has a place in their order. A name that a
@@ -73,15 +73,15 @@ def condense(
     ('a', 'b – d', 'e – f', 'g – h', 'i – k', 'l – m', 'n')
     """
     count = len(groups)
-    if count <= MAX_GROUPS:
+    if count <= MAX_DRAWN_GROUPS:
         return tuple(groups), (1,) * count, np.arange(count)
     if ordinal:
         summed = np.cumsum(sizes)
-        bins = np.floor(MAX_GROUPS * (summed - sizes / 2) / summed[-1])
-        owner = np.unique(np.minimum(bins, MAX_GROUPS - 1), return_inverse=True)[1]
+        bins = np.floor(MAX_DRAWN_GROUPS * (summed - sizes / 2) / summed[-1])
+        owner = np.unique(np.minimum(bins, MAX_DRAWN_GROUPS - 1), return_inverse=True)[1]
     else:
-        kept = np.sort(np.argsort(-sizes, kind="stable")[: MAX_GROUPS - 1])
-        owner = np.full(count, MAX_GROUPS - 1)
+        kept = np.sort(np.argsort(-sizes, kind="stable")[: MAX_DRAWN_GROUPS - 1])
+        owner = np.full(count, MAX_DRAWN_GROUPS - 1)
         owner[kept] = np.arange(kept.size)
     counts, taken, names = np.bincount(owner), set(groups), []
     for number, members in enumerate(counts.tolist()):
@@ -97,7 +97,7 @@ def condense(
 
 
 def condensed(distributions: Sequence[Distribution]) -> list[Distribution]:
-    """The distributions of several runs over the same groups, at most `MAX_GROUPS`: the largest by target and share."""
+    """The distributions of several runs over at most `MAX_DRAWN_GROUPS` groups, the largest by target and share."""
     shares = [one.target + one.achieved[-1] for one in distributions if one.topics]
     sizes = np.sum(shares or [np.ones(len(distributions[0].groups))], axis=0)
     first = distributions[0]

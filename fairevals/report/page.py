@@ -17,7 +17,7 @@ from fairevals.io.out import format_number, format_p
 from fairevals.measures import Measure
 from fairevals.report import html
 from fairevals.report.board import role
-from fairevals.report.data import NAME, page_data
+from fairevals.report.data import NAME_LENGTH, page_data
 from fairevals.report.findings import findings
 from fairevals.report.gather import Report, drivers, tipping
 from fairevals.report.pictures import Picture
@@ -60,7 +60,7 @@ def page(report: Report, pictures: Sequence[Picture]) -> bytes:
         number=format_number,
         p=format_p,
         breakable=html.breakable,
-        short=lambda text: middle_cut(str(text), NAME),
+        short=lambda text: middle_cut(str(text), NAME_LENGTH),
         uri=data_uri,
         repr=repr,
         label=report.scores.label,
@@ -78,7 +78,7 @@ def page(report: Report, pictures: Sequence[Picture]) -> bytes:
         task=report.collection.task,
         spec=report.plan.policy,
         pictures=sections,
-        names=labels(runs, NAME),
+        names=labels(runs, NAME_LENGTH),
         findings=findings(report.board),
         entry_of=_entries(report.scores.measures),
         tiers={letter: tier for tier, letter in enumerate("abc", 1)},

@@ -27,7 +27,7 @@ from fairevals.statistics import inference
 from fairevals.statistics.across import compare_across, deviations_of, pair_across, topics_across
 from fairevals.statistics.inference import CORRECTIONS, Interval, PairedTest, correct
 from fairevals.statistics.pairing import (
-    NEGLIGIBLE,
+    NEGLIGIBLE_SAMPLING,
     Paired,
     orientation,
     pair,
@@ -364,7 +364,9 @@ def remarks(comparisons: Comparisons) -> list[str]:
     lines += [f"{abridged(labels, LISTED_NAMES)}: {text}" for text, labels in by_text.items()]
     noisy = [row for row in all_rows if row.spread.notable]
     if noisy:
-        what = f"sampling error above {100 * NEGLIGIBLE:g} % of the standard error (draw more samples)"
+        what = (
+            f"sampling error above {100 * NEGLIGIBLE_SAMPLING:g} % of the standard error (draw more samples)"
+        )
         lines.append(f"{what}: {_listed(noisy, label)}")
     return lines
 

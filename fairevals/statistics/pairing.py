@@ -20,7 +20,7 @@ from fairevals.typing import Bools, Floats
 
 ROUNDING = 1e-12
 """Two values are equal if they differ by at most this share of the larger one: sums round differently."""
-NEGLIGIBLE = 0.1
+NEGLIGIBLE_SAMPLING = 0.1
 """The error from sampling rankings is negligible up to this share of the whole standard error."""
 DEFAULT_RESAMPLES = 10_000
 """The default number of resamples or permutations."""
@@ -80,14 +80,14 @@ class Spread:
 
     @property
     def notable(self) -> bool:
-        """Whether the sampling error is above `NEGLIGIBLE` of the total.
+        """Whether the sampling error is above `NEGLIGIBLE_SAMPLING` of the total.
 
         At that bound another seed moves a t of 2 by about 0.1, and so a p of 0.05 by about 0.01. A sampling error is
         also notable if there is no total to compare it with: a single topic, or equal values on all topics.
         """
         if math.isnan(self.sampling) or self.sampling == 0:
             return False
-        return math.isnan(self.total) or self.sampling > NEGLIGIBLE * self.total
+        return math.isnan(self.total) or self.sampling > NEGLIGIBLE_SAMPLING * self.total
 
 
 def spread_of(values: Floats, errors: Floats) -> Spread:

@@ -31,7 +31,7 @@ HELD_OUT = 5
 """Without validation data, one of so many training topics is held out."""
 CHECKED = 5
 """After so many trees, validation data is looked at."""
-PATIENCE = 50
+PATIENT_TREES = 50
 """After so many trees without gain on validation data, boosting ends."""
 _HESSIAN = 1e-3
 _LEAF_SIZE = 20
@@ -144,7 +144,7 @@ class _Boosting:
         curve: list[Epoch] = []
         highest, best, best_scores = -math.inf, 0, scores
         for count in range(self.settings.trees + 1):
-            if count and (not self.add_tree() or count - best > PATIENCE):
+            if count and (not self.add_tree() or count - best > PATIENT_TREES):
                 break
             if count % CHECKED and count < self.settings.trees:
                 continue

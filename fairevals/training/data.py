@@ -24,7 +24,7 @@ from fairevals.typing import Array, Bools, Floats, Ints
 
 ATTRIBUTE = "group"
 """The name of the one attribute of learning data from files, as in D_group(attr='group')."""
-MAX_GROUPS = 50
+MAX_FEATURE_GROUPS = 50
 _CELLS = 1 << 22
 """How many feature values a batch holds at most when all topics are visited once."""
 
@@ -328,14 +328,14 @@ def groups_from_feature(data: Sequence[Dataset], number: int) -> list[Dataset]:
     rows = sum(len(each.features) for each in data)
     # A few documents may have few values even of a continuous feature.
     is_continuous = values.size > max(10, rows // 2) and bool(np.any(values != np.round(values)))
-    if is_continuous or not 2 <= values.size <= MAX_GROUPS:
+    if is_continuous or not 2 <= values.size <= MAX_FEATURE_GROUPS:
         found = f"feature {number} has {pluralize(values.size, 'value')} in {pluralize(rows, 'document')}"
         if 2 * values.size > rows > 2:
             found += ", so that nearly every document would be its own group"
         advice = ""
         if values.size > 2:
             advice = "; cut continuous values into groups first, and give those in a table"
-        raise UsageError(f"{found}; expected 2 to {MAX_GROUPS} groups{advice}")
+        raise UsageError(f"{found}; expected 2 to {MAX_FEATURE_GROUPS} groups{advice}")
     names = names_of_labels(list(values))
     return [
         replace(each, groups=names, membership=(each.features[:, number - 1, None] == values).astype(float))

@@ -30,7 +30,7 @@ from fairevals.training.settings import Settings
 from fairevals.training.trees import Trees
 from fairevals.typing import Floats, Ints
 
-FORMAT = "fairevals policy 2"
+POLICY_FORMAT = "fairevals policy 2"
 SLACK = 0.02
 """A disparity may be above its bound by this share of it."""
 LEAST_BOUND = 1e-5
@@ -201,7 +201,7 @@ def save_policy(policy: TrainedPolicy, folder: str | os.PathLike[str], *, force:
     Trees are written as `trees.txt`, a text model of LightGBM. A folder with other content than an earlier policy is
     refused, unless `force` is given.
     """
-    Marked("policy", "config.json", FORMAT).check(_path(folder), force=force)
+    Marked("policy", "config.json", POLICY_FORMAT).check(_path(folder), force=force)
     arrays = {f"model.{name}": value for name, value in policy.model.parameters.items()}
     arrays |= {f"standardiser.{name}": getattr(policy.standardiser, name) for name in ("mean", "scale")}
     # Not np.savez, which writes the time: the same policy gives the same bytes.
@@ -215,7 +215,7 @@ def save_policy(policy: TrainedPolicy, folder: str | os.PathLike[str], *, force:
     settings = {"settings": policy.settings.record()}
     names = {"feature_names": policy.feature_names} if policy.feature_names else {}
     config = {
-        "format": FORMAT,
+        "format": POLICY_FORMAT,
         "features": policy.model.features,
         **names,
         **({} if policy.topics is None else {"topics": policy.topics}),
@@ -267,8 +267,8 @@ def _read_config(
     version = config.get("format") if isinstance(config, dict) else None
     if version == "fairevals policy 1":
         raise InputError(place, "a policy of version 0.1, whose settings differ", "train it again")
-    if version != FORMAT:
-        raise InputError(place, "no configuration of a trained policy", f'"format": "{FORMAT}"')
+    if version != POLICY_FORMAT:
+        raise InputError(place, "no configuration of a trained policy", f'"format": "{POLICY_FORMAT}"')
     features, groups, settings = (config.get(key) for key in ("features", "groups", "settings"))
     if type(features) is not int or not 0 <= features <= MOST_FEATURES:
         raise InputError(place, f"features {escape(repr(features))}", f"0 to {MOST_FEATURES}")

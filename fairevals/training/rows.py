@@ -12,7 +12,7 @@ import numpy as np
 from fairevals.errors import InputWarning, UsageError, escape, names
 from fairevals.io.letor import MOST_FEATURES
 from fairevals.io.specs import LARGEST
-from fairevals.training.data import ATTRIBUTE, MAX_GROUPS, Dataset, names_of_labels
+from fairevals.training.data import ATTRIBUTE, MAX_FEATURE_GROUPS, Dataset, names_of_labels
 from fairevals.typing import Array, Floats, Ints
 
 _TOLERANCE = 1e-6
@@ -158,8 +158,8 @@ def _given_memberships(groups: Any, array: Array) -> tuple[tuple[str, ...], Floa
 
 def _of_labels(groups: Any, count: int) -> tuple[tuple[str, ...], Floats]:
     codes, labels = _numbered("groups", groups, count, "the group")
-    if len(labels) > MAX_GROUPS:
-        raise UsageError(f"groups has {len(labels):,} different labels; expected 2 to {MAX_GROUPS}")
+    if len(labels) > MAX_FEATURE_GROUPS:
+        raise UsageError(f"groups has {len(labels):,} different labels; expected 2 to {MAX_FEATURE_GROUPS}")
     categories = getattr(getattr(groups, "dtype", None), "categories", None)  # of a Categorical, in its order
     try:
         ordered = sorted(labels) if categories is None else [each for each in categories if each in labels]

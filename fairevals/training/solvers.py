@@ -28,7 +28,7 @@ FULL_BATCH = 1 << 24
 """Up to so many feature values, all topics are one batch by default."""
 STAGES = (3e-2, 3e-3, 3e-4, 3e-5, 3e-6)
 """The smoothing of each stage; the last ones only where smoothing still matters."""
-NEGLIGIBLE = 1e-4
+NEGLIGIBLE_GAIN = 1e-4
 """Where smoothing changes an objective by no more than this, no further stage is needed."""
 _BOUND_STAGES = (10.0, 3.0, 1.0, 0.3, 0.1)
 """The smoothing of each stage under a bound of the disparity, as multiples of the bound."""
@@ -155,7 +155,7 @@ def minimise_loss(
         value = problem.loss_at(at, loss)[0]
         if value < lowest:
             best, lowest = at, value
-        if stage is loss or abs(value - problem.loss_at(at, stage)[0]) < NEGLIGIBLE:
+        if stage is loss or abs(value - problem.loss_at(at, stage)[0]) < NEGLIGIBLE_GAIN:
             break
     problem.vector = best
     return Solution(curve.finish(lowest))
