@@ -90,6 +90,19 @@ def test_det_const_sort_of_documents_without_a_group():
     assert infeasible_count(np.eye(2)[[1, 0, 1, 0]][order][:, :1], np.array([0.5]), np.array(4)) == 0
 
 
+def test_det_const_sort_does_not_depend_on_the_order_of_groups():
+    """A document that is in all groups alike, as an unmapped one is by default, counts to none of them."""
+    run = {"q": {f"d{i}": float(-i) for i in range(8)}}
+    known = {f"d{i}": "y" if i % 4 else "x" for i in range(8) if i != 2}
+    found = [
+        fe.rerank(run, "detconstsort", attr="G", groups=fe.Attribute.of("G", known, names, target=[0.5, 0.5]))
+        for names in (["x", "y"], ["y", "x"])
+    ]
+    first, second = (each.run.to_frame().doc.tolist() for each in found)
+    assert first == second == ["d0", "d1", "d3", "d4", "d2", "d5", "d6", "d7"]
+    assert [each.count("infeasible") for each in found] == [1, 1]
+
+
 @given(seeds, st.integers(1, 8), st.floats(0, 1))
 def test_quota_takes_the_best_mixture_at_each_rank(seed, n, strength):
     rng = np.random.default_rng(seed)
@@ -214,6 +227,14 @@ def test_infeasible_and_untouched_topics_are_reported():
     groups = {"G": {f"a{i}": "x" if i == 11 else "y" for i in range(12)}}
     groups = {"G": fe.Attribute.of("G", groups["G"], ["x", "y"], target=[0.9, 0.1])}
     assert fe.rerank(few, "fa-ir", attr="G", groups=groups, protected="x").count("infeasible") == 1
+
+
+@pytest.mark.parametrize("method", ["merit", "lp"])
+def test_equal_scores_predict_no_merit_to_share_by(method):
+    run = {"q": {"a": 2.0, "b": 2.0}}
+    fair = fe.rerank(run, method, attr="G", groups={"G": {"a": "x", "b": "y"}})
+    assert fair.count("untouched") == 1
+    assert fair.run.to_frame().equals(fe.Run.from_dict(run).to_frame())
 
 
 def test_topics_that_are_not_of_the_task_stay_as_they_are(tmp_path):
@@ -350,9 +371,13 @@ class TestWrongArguments:
             ({"method": "fa-ir"}, "needs the group to protect"),
             ({"method": "fa-ir", "protected": "z"}, "unknown group 'z'"),
             ({"protected": "x"}, "protects no single group"),
-            ({"strength": -1}, "at least 0"),
+            ({"strength": -1}, "from 0 to 1e.09"),
             ({"method": "quota", "strength": 1.5}, "from 0 to 1"),
-            ({"strength": float("nan")}, "at least 0"),
+            ({"strength": float("nan")}, "from 0 to 1e.09"),
+            (
+                {"method": "lp", "strength": 1e300},
+                "strength of lp is 1e.300; expected a number from 0 to 1e.09",
+            ),
             ({"attention": "cascade"}, "depends on the grades"),
             ({"attention": [0.5, 1.0]}, "does not fall"),
             ({"run": {"q": {"a": 1e308}}}, "log-weights that stay below"),

@@ -180,6 +180,15 @@ def test_a_learning_rate_that_diverges(folder, capsys):
     assert not (folder / "out").exists()
 
 
+def test_the_last_epoch_may_be_worse_than_the_start(folder, capsys):
+    assert train("--solver", "adam", "--keep", "last", "--lr", "1e5", "--lambda", "20") == 0
+    out, err = capsys.readouterr()
+    assert "λ=20 †" in out and "λ=0 †" not in out
+    assert "† no better than an untrained policy by what it was trained for" in err
+    assert train("--lambda", "1e300", out="other") == 2
+    assert "lambda=1e+300 is not possible (weight of the disparity)" in capsys.readouterr().err
+
+
 def test_what_the_data_lacks_is_said_before_anything_is_trained(folder, capsys):
     words = ["train", "fair-pg-rank", "--train", "train.letor", "-o", "out"]
     for swept in (["--lambda", "1"], ["--max-disparity", "0.01"]):

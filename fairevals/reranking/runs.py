@@ -111,11 +111,13 @@ def rerank(
     counts over-exposure of the group of higher merit. This holds for the attention and cutoff given here, where the
     candidates are the documents of the run.
 
-    One ranking, for the attribute's target: `fa-ir` tests every prefix for too few documents of the group
-    `protected`, at the level `alpha`; `detconstsort` gives every prefix of k at least ⌊target·k⌋ documents of each
-    group; both take `strength` as a factor of the target, from 0 to 1. `quota` mixes score and need with the weight
-    `strength` (default 0.5). `lp` writes `samples` rankings of the mixture that trades utility for D_group of the
-    predicted grades with λ = `strength` (default 10): score it as samples.
+    One ranking, for the attribute's target: `fa-ir` tests every prefix for too few documents of the group `protected`,
+    at the level `alpha`; `detconstsort` gives every prefix of k at least ⌊target·k⌋ documents of each group; both take
+    `strength` as a factor of the target, from 0 to 1. Of soft memberships, `fa-ir` counts a document as protected if
+    more than half of it is, and `detconstsort` gives it to the group of its largest membership, unless several share
+    it. `quota` mixes score and need with the weight `strength` (default 0.5). `lp` writes `samples` rankings of the
+    mixture that trades utility for D_group of the predicted grades with λ = `strength` (default 10): score it as
+    samples.
 
     Predicted grades are the scores, scaled to the range of the grades in each topic. Judgements are used only for
     that range, and for a target that depends on them: a task with `groups` needs no `qrels`. `cutoff` is the task's

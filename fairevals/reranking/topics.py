@@ -14,7 +14,7 @@ from fairevals.policy.plackett_luce import PlackettLuce
 from fairevals.policy.policies import generator
 from fairevals.reranking.greedy import det_const_sort, fa_ir, fa_ir_counts, quota
 from fairevals.reranking.lp import fair_mixture
-from fairevals.typing import Bools, Floats, Ints
+from fairevals.typing import Floats, Ints
 
 OFFSETS = ("parity", "target", "merit")
 RERANKERS = (*OFFSETS, "fa-ir", "detconstsort", "quota", "lp")
@@ -22,6 +22,8 @@ DEFAULT_STRENGTHS = {"quota": 0.5, "lp": 10.0}
 """The strength of a method, unless it is 1."""
 LONGEST_PROGRAMME = 200
 """How many documents `lp` takes for more than two groups: it has a variable for each of them and each rank."""
+STRONGEST = 1e9
+"""Of offsets and `lp`: beyond it, rounding hides the scores."""
 INFEASIBLE, UNTOUCHED = "infeasible", "untouched"
 
 
@@ -56,9 +58,9 @@ class Reranking:
     def factor(self, strength: float | None) -> float:
         """The strength, or that of the method; one that the method does not take is a `UsageError`."""
         strength = DEFAULT_STRENGTHS.get(self.method, 1.0) if strength is None else strength
-        limit = np.inf if self.method in (*OFFSETS, "lp") else 1.0
-        if not 0 <= strength <= limit or not np.isfinite(strength):
-            expected = "a number of at least 0" if limit > 1 else "a number from 0 to 1"
+        limit = STRONGEST if self.method in (*OFFSETS, "lp") else 1.0
+        if not 0 <= strength <= limit:
+            expected = f"a number from 0 to {limit:g}"
             raise UsageError(f"the strength of {self.method} is {strength:g}; expected {expected}")
         return strength
 
@@ -108,10 +110,12 @@ def untouched(topic: RankedTopic) -> Rankings:
 
 def reranked(topic: RankedTopic, how: Reranking, factors: Sequence[float]) -> list[Rankings]:
     """The topic re-ranked with each strength."""
+    goal = _goal(topic, how)
+    if not goal.sum() > 0:  # all grades are predicted to be equal, or no group has any merit
+        return [untouched(topic)] * len(factors)
     if how.method in OFFSETS:
-        return _offset(topic, how, factors)
+        return _offset(topic, how, factors, goal)
     n, membership, weights = len(topic.scores), topic.membership, how.weights(len(topic.scores))
-    goal = topic.target if how.method != "lp" else topic.predicted_grades @ membership
     if how.method == "fa-ir":  # all other groups are one to it
         protected = np.array([group == how.protected for group in topic.groups])
         sides = np.stack([protected, ~protected], axis=1).astype(np.float64)
@@ -128,6 +132,13 @@ def reranked(topic: RankedTopic, how: Reranking, factors: Sequence[float]) -> li
     return found
 
 
+def _goal(topic: RankedTopic, how: Reranking) -> Floats:
+    """The shares of exposure that the groups should have, up to a factor."""
+    if how.method == "parity":
+        return np.asarray(topic.membership.sum(axis=0))
+    return topic.predicted_grades @ topic.membership if how.method in ("merit", "lp") else topic.target
+
+
 def _gap(exposure: Floats, membership: Floats, goal: Floats) -> float:
     """The largest difference of a group's share of exposure from its goal; NaN where there is no exposure or goal."""
     sums = exposure @ membership
@@ -135,16 +146,9 @@ def _gap(exposure: Floats, membership: Floats, goal: Floats) -> float:
         return float(np.abs(sums / sums.sum() - goal / goal.sum()).max())
 
 
-def _offset(topic: RankedTopic, how: Reranking, factors: Sequence[float]) -> list[Rankings]:
+def _offset(topic: RankedTopic, how: Reranking, factors: Sequence[float], goal: Floats) -> list[Rankings]:
     """The rankings by scores with offsets."""
     membership, log_weights = topic.membership, topic.scores / how.temperature
-    if how.method == "target":
-        goal = topic.target
-    else:
-        worth = topic.predicted_grades if how.method == "merit" else np.ones(len(log_weights))
-        goal = worth @ membership
-    if not goal.sum() > 0:  # all grades are predicted to be equal, or no group has any merit
-        return [untouched(topic)] * len(factors)
     offsets = exposure_offsets(log_weights[None], membership[None], goal[None], how.attention, how.cutoff)
     note = "" if offsets.met[0] else INFEASIBLE
     change = membership @ offsets.value[0]
@@ -167,17 +171,27 @@ def _order(topic: RankedTopic, how: Reranking, factor: float) -> Ints:
     if how.method == "quota":
         return quota(topic.scores, membership, topic.target, factor)
     if how.method == "detconstsort":
-        return det_const_sort(np.where(membership.any(axis=1), membership.argmax(axis=1), -1), share)
+        return det_const_sort(_main_group(membership), share)
     protected = topic.groups.index(str(how.protected))
     return fa_ir(membership[:, protected] > 0.5, float(share[protected]), how.alpha, how.cutoff)
+
+
+def _main_group(membership: Floats) -> Ints:
+    """The group of each document's largest membership; −1 if it has none, or if several groups share the largest.
+
+    The first of several would make the ranking depend on the order of the groups in the task.
+    """
+    largest = membership.max(axis=1, keepdims=True)
+    is_one = (np.count_nonzero(membership == largest, axis=1) == 1) & (largest[:, 0] > 0)
+    return np.where(is_one, membership.argmax(axis=1), -1)
 
 
 def _is_short(topic: RankedTopic, how: Reranking, factor: float, order: Ints) -> bool:
     """Whether the ranking lacks documents of a group that the method asks for, because there are too few."""
     membership, share = topic.membership[order], factor * topic.target
-    known: Bools = np.any(membership, axis=1)
     if how.method == "detconstsort":
-        hard = np.eye(len(share))[membership.argmax(axis=1)] * known[:, None]
+        group = _main_group(membership)
+        hard = np.eye(len(share))[group] * (group >= 0)[:, None]
         ranks = np.array(min(len(order), how.cutoff or len(order)))
         return bool(infeasible_count(hard, share, ranks) > 0)
     if how.method == "fa-ir":

@@ -200,8 +200,13 @@ def _train_in_batches(
     decay = settings.weight_decay or 0.0
     model.optimiser = Adam(settings.lr, (settings.beta1, settings.beta2), decay, settings.final_lr, steps)
     options = {name: getattr(settings, name) for name in ("epochs", "batch", "patience", "seed", "keep")}
+    is_last = settings.keep == "last" and valid is None  # then no epoch was compared with the start
+    before = _mean_quality(model, loss, train) if is_last else math.nan
     model, curve = fit(model, loss, train, valid, on_epoch=on_epoch, **options)
-    record = FitRecord("adam", any(epoch.best for epoch in curve[1:]), decay, settings.temperature or 1.0)
+    improved = any(epoch.best for epoch in curve[1:])
+    if is_last:
+        improved = _mean_quality(model, loss, train) > before
+    record = FitRecord("adam", improved, decay, settings.temperature or 1.0)
     if valid is not None and settings.temperature is None and isinstance(loss, PolicyGradient):
         reached = Training(settings, loss).measure(model, valid, TEMPERATURES).value
         chosen = TEMPERATURES[int(np.argmax(reached))]

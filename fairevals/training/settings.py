@@ -80,7 +80,7 @@ class Settings:
     """
 
     method: str
-    lam: float = _setting(0.0, "weight of the disparity", 0)
+    lam: float = _setting(0.0, "weight of the disparity", 0, 1e9)
     max_disparity: float | None = _setting(
         None, "in place of a weight: the largest mean disparity on the training data", 0
     )
