@@ -26,9 +26,8 @@ help:
 	@echo "make experiment-german GERMAN=german.data"
 	@echo "make experiment-rewards TRAIN=train.letor.gz TEST=test.letor.gz [VALID=valid.letor.gz]"
 
-# The environment is installed again when pyproject.toml changes. Modules are compiled when they are imported: most of
-# those of the larger packages never are.
-PIP_INSTALL := $(BIN)/python -m pip install --quiet --no-compile --disable-pip-version-check
+# The environment is installed again when pyproject.toml changes.
+PIP_INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
 $(VENV)/created:
 	@$(PYTHON) -c 'import sys; sys.exit(0 if sys.version_info >= (3, 11) else "fairevals needs Python 3.11 or later, this is " + sys.version.split()[0] + "; try make PYTHON=python3.12")'

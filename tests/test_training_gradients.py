@@ -482,7 +482,7 @@ def test_deltr_agrees_with_the_authors_program_where_its_gradient_is_right(gamma
     [
         (DELTR_TABLE[:5], 0.0, [0.534197369, 2.107615151]),
         ([[1, 0, 2.0], [1, 1, 0.0]], 0.0, [-2.0]),
-        ([[1, 0, 2.0], [1, 1, 0.0]], 1.0, [-0.409945187]),
+        pytest.param([[1, 0, 2.0], [1, 1, 0.0]], 1.0, [-0.409945187], marks=pytest.mark.thorough),
         ([[1, 0, 2.0], [1, 1, 0.0]], 10.0, [-0.051064663]),
     ],
 )
