@@ -468,7 +468,7 @@ def test_many_labels_are_no_groups():
 @pytest.mark.parametrize(
     ("estimator", "message"),
     [
-        (FairPGRank(lam=-1), r"lambda=-1.0 is not possible \(weight of the disparity\); .* of at least 0"),
+        (FairPGRank(lam=-1), r"lambda=-1.0 is not possible \(weight of the disparity\); .* from 0 to"),
         (FairPGRank(lam="1"), "lambda='1' is not possible"),
         (FairPGRank(lam=np.array([1.0, 2.0])), "lambda=array"),
         (FairPGRank(disparity="D_grup(attr='SEX')"), "unknown measure"),
