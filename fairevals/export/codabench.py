@@ -262,7 +262,7 @@ def _add_zip(bundle: ZipFile, name: str, files: Mapping[str, Content]) -> None:
 def solutions(
     sources: Sequence[Any], collection: Collection
 ) -> tuple[list[str | os.PathLike[str]], list[str]]:
-    """The files of runs that are to be solutions, and a remark for each run that is none: it is not a valid submission.
+    """The files of the runs that are valid submissions, and a remark for each run that is not.
 
     Codabench would refuse such a run as it refuses that of a participant; scoring it is possible nevertheless.
     """
