@@ -9,6 +9,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from scipy.optimize import minimize
+from scipy.stats import sem
 
 import fairevals as fe
 from experiments.datasets import simulated
@@ -28,7 +29,7 @@ from fairevals.training import (
     sweep,
     train_policy,
 )
-from fairevals.training.selection import TEMPERATURES, WEIGHT_DECAY, Measured, Training
+from fairevals.training.selection import TEMPERATURES, WEIGHT_DECAY, Chosen, Measured, Training
 from fairevals.training.solvers import FullBatch, _Lagrangian, minimise_loss
 
 D_GROUP = "D_group(attr='group')"
@@ -314,7 +315,7 @@ def test_what_is_given_is_not_chosen():
     )
 
 
-def test_under_a_bound_the_most_useful_of_those_that_meet_it_elsewhere_is_chosen():
+def test_under_a_bound_the_simplest_of_those_that_meet_it_elsewhere_and_are_level_with_the_best_is_chosen():
     train, valid = noisy(20, 0), noisy(40, 1)
     bound = 0.05
     policy = train_policy(Settings.for_method("fair-pg-rank", max_disparity=bound), train, valid)
@@ -322,7 +323,14 @@ def test_under_a_bound_the_most_useful_of_those_that_meet_it_elsewhere_is_chosen
     assert fit.disparity <= 1.02 * bound
     meeting = [each for each in fit.candidates if each.disparity <= 1.02 * bound]
     best = max(meeting, key=lambda each: each.value)
-    assert best.weight_decay == fit.weight_decay and best.temperature <= fit.temperature
+    (chosen,) = [
+        each
+        for each in meeting
+        if each.weight_decay == fit.weight_decay and each.bounded == (fit.multiplier is not None)
+    ]
+    assert fit.candidates.index(chosen) < fit.candidates.index(best)  # the rule is not idle here
+    assert best.value - 0.02 < chosen.value < best.value
+    assert chosen.temperature <= fit.temperature
     assert measure_policy(policy, valid).package <= 1.02 * bound
     assert {each.bounded for each in fit.candidates} == {True, False}
 
@@ -331,14 +339,42 @@ def test_models_are_compared_at_the_bound_not_at_the_temperature_next_to_it():
     """Of two models with one curve of utility and disparity, neither wins by where its temperatures happen to be."""
     temperatures = (1.0, 2.0, 4.0)
     disparity = np.array([0.04, 0.02, 0.01])
-    exact, beside = (Measured(10 * cost, cost, topics=1, defined=1) for cost in (disparity, 0.9 * disparity))
+    costs = (disparity[:, None], 0.9 * disparity[:, None])
+    exact, beside = (Measured(10 * cost, cost, defined=1) for cost in costs)
     for measured in (exact, beside):
         chosen = measured.best(temperatures, 0.02)
         assert chosen.cost == pytest.approx(0.02)
         assert chosen.value == pytest.approx(0.2)
     assert 1.7 < beside.best(temperatures, 0.02).temperature < 2.0
-    assert beside.best(temperatures, 0.5) == (1.0, pytest.approx(0.36), pytest.approx(0.036))
+    unbound = beside.best(temperatures, 0.5)
+    assert (unbound.temperature, unbound.value, unbound.cost) == pytest.approx((1.0, 0.36, 0.036))
     assert beside.best(temperatures, 0.001).temperature == 4.0  # the nearest of those that miss it
+
+
+def test_a_model_within_one_standard_error_of_the_best_is_level_with_it():
+    best = Chosen(1.0, np.array([0.4, 0.2, 0.5, 0.3]), 0.01)
+    for lost, level in (([0.1, -0.1, 0.1, 0.0], True), ([0.1, 0.05, 0.1, 0.1], False), ([0.05] * 4, False)):
+        assert (np.mean(lost) <= sem(lost)) == level
+        assert Chosen(2.0, best.values - lost, 0.01).is_level_with(best, 0.02) == level
+    assert not Chosen(2.0, best.values, 0.03).is_level_with(best, 0.02)  # it misses the bound
+    assert not Chosen(2.0, best.values, None).is_level_with(
+        best, None
+    )  # nothing but the best without a bound
+
+
+def test_the_utility_at_a_bound_is_as_uncertain_as_its_disparity():
+    """Models that differ by topic in disparity alone differ in utility at the bound by the slope times that."""
+    utility = np.array([[0.8, 0.8, 0.8, 0.8], [0.6, 0.6, 0.6, 0.6]])
+    even = Measured(utility, np.array([[0.04, 0.04, 0.0, 0.04], [0.0, 0.0, 0.0, 0.0]]), defined=3)
+    uneven = Measured(utility, np.array([[0.12, 0.0, 0.0, 0.0], [0.0, 0.0, 0.0, 0.0]]), defined=3)
+    for measured in (even, uneven):
+        chosen = measured.best((1.0, 2.0), 0.03)
+        assert chosen.cost == pytest.approx(0.03)
+        assert chosen.value == pytest.approx(0.75)  # a quarter of the way from .8 to .6
+    slope = 0.2 / 0.04  # of utility by the mean disparity
+    parts = [measured.best((1.0, 2.0), 0.03).values for measured in (even, uneven)]
+    disparity = [0.75 * measured.cost[0] * 4 / 3 for measured in (even, uneven)]
+    np.testing.assert_allclose(parts[0] - parts[1], slope * (disparity[1] - disparity[0]))
 
 
 def test_within_a_bound_that_utility_alone_meets_nothing_is_trained_again(data, monkeypatch):
@@ -347,10 +383,11 @@ def test_within_a_bound_that_utility_alone_meets_nothing_is_trained_again(data, 
     monkeypatch.setattr(Training, "solve", lambda self, *rest: solved.append(rest[2]) or solve(self, *rest))
     settings = Settings.for_method("fair-pg-rank", max_disparity=1.0, folds=2)
     policy = train_policy(settings, data)
-    free = [way for way in solved if not way.bounded]
-    assert [candidate.bounded for candidate in policy.fit.candidates].count(True) == len(free) // 2
-    chosen_path = [way for way in solved if way.bounded]  # only that on all topics
-    assert len(chosen_path) == len({way.weight_decay for way in chosen_path})
+    assert not any(way.bounded for way in solved)
+    tried = [candidate.bounded for candidate in policy.fit.candidates]
+    assert tried.count(True) == tried.count(False)
+    again = len({way for way in solved if way.weight_decay >= policy.fit.weight_decay})  # on all topics
+    assert len(solved) == 2 * tried.count(False) + again
 
 
 def test_weight_decay_is_the_penalty_of_the_objective(data):

@@ -102,10 +102,12 @@ def run(args: argparse.Namespace) -> int:
     taken: set[str] = set()
     with replacing(args.output) as part:
         for source in list_runs(args.runs):
+            remarks: list[str] = []
             for new in rerank_run(source, collection, how, strengths, common.progress("re-ranking")):
                 new.run.to_file(part / _file_name(new.run.tag, taken))
                 rows += _topic_rows(new) if args.per_topic else [_summary(new)]
-                common.log(*_remarks(new))
+                remarks += _remarks(new)
+            common.log(*dict.fromkeys(remarks))  # those on the run itself are the same for every strength
     columns = TOPIC_COLUMNS if args.per_topic else RERANK_COLUMNS
     common.emit([render(Table(columns, tuple(rows)), args.format)], None)
     return 0

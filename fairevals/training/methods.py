@@ -208,7 +208,7 @@ def _train_in_batches(
         improved = _mean_quality(model, loss, train) > before
     record = FitRecord("adam", improved, decay, settings.temperature or 1.0)
     if valid is not None and settings.temperature is None and isinstance(loss, PolicyGradient):
-        reached = Training(settings, loss).measure(model, valid, TEMPERATURES).value
+        reached = Training(settings, loss).measure(model, valid, TEMPERATURES).value.mean(axis=1)
         chosen = TEMPERATURES[int(np.argmax(reached))]
         record = replace(record, temperature=chosen, chosen_on="validation data")
     return model, curve, record

@@ -2,12 +2,15 @@
 
 Disparity overfits: a model with many features can be fair on the training topics and unfair on others. Both a larger
 weight decay and a higher temperature help. They are chosen on validation data or, without it, by folds over topics.
+Under a bound of the disparity the simplest way to train that is level with the best is taken, because the estimate of a
+disparity is so uncertain that the best of many is often best by chance.
 """
 
 from __future__ import annotations
 
 import copy
 import functools
+import math
 import operator
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -45,26 +48,25 @@ FOLDS = 5
 
 @dataclass(frozen=True)
 class Measured:
-    """What a model reaches on topics at each temperature: sums over the topics, so that folds can be added."""
+    """What a model reaches on topics at each temperature; the topics of folds can be joined."""
 
     value: Floats
-    """(temperatures,): the objective, or under a bound the utility."""
+    """(temperatures, topics): the objective, or under a bound the utility."""
     cost: Floats
-    """(temperatures,): under a bound the disparity, else 0."""
-    topics: int = 0
+    """(temperatures, topics): under a bound the disparity, 0 where it is undefined; else 0."""
     defined: int = 0
     """On how many topics the disparity is defined."""
 
     def __add__(self, other: Measured) -> Measured:
-        counts = self.topics + other.topics, self.defined + other.defined
-        return Measured(self.value + other.value, self.cost + other.cost, *counts)
+        value, cost = (np.hstack(pair) for pair in ((self.value, other.value), (self.cost, other.cost)))
+        return Measured(value, cost, self.defined + other.defined)
 
     def means(self, bound: float | None) -> list[tuple[float, float | None]]:
         """The mean value, and under a bound the mean disparity, at each temperature."""
-        costs = self.cost / max(1, self.defined)
+        costs = self.cost.sum(axis=1) / max(1, self.defined)
         return [
             (value, None if bound is None else cost)
-            for value, cost in zip((self.value / self.topics).tolist(), costs.tolist(), strict=True)
+            for value, cost in zip(self.value.mean(axis=1).tolist(), costs.tolist(), strict=True)
         ]
 
     def preferences(self, bound: float | None) -> list[Preference]:
@@ -76,18 +78,30 @@ class Measured:
 
         Where the disparity crosses the bound between two temperatures, one between them is taken that about meets it:
         disparity and utility are taken as linear in log T there. Otherwise models would be compared by how far below
-        the bound one of the temperatures happens to be.
+        the bound one of the temperatures happens to be. From the utility of each topic is taken what its excess of
+        disparity is worth, the slope of utility by disparity there: this changes no mean, but the spread over topics is
+        then that of the utility *at the bound*, which an uncertain disparity makes uncertain too.
         """
         chosen = [
-            Chosen(temperature, *means)
-            for temperature, means in zip(temperatures, self.means(bound), strict=True)
+            Chosen(temperature, values, cost)
+            for temperature, values, (_, cost) in zip(
+                temperatures, self.value, self.means(bound), strict=True
+            )
         ]
-        for low, high in pairwise(chosen[:]):
+        costs = self.cost * (
+            self.value.shape[1] / max(1, self.defined)
+        )  # whose mean is that of the defined ones
+        for number, (low, high) in enumerate(pairwise(chosen[:])):
             if bound is None or low.cost is None or high.cost is None or not low.cost > bound >= high.cost:
                 continue
             share = (low.cost - bound) / (low.cost - high.cost)
             temperature = low.temperature * (high.temperature / low.temperature) ** share
-            chosen.append(Chosen(temperature, low.value + share * (high.value - low.value), bound))
+            values, cost = (
+                before + share * (after - before)
+                for before, after in (self.value[number : number + 2], costs[number : number + 2])
+            )
+            price = (low.value - high.value) / (low.cost - high.cost)
+            chosen.append(Chosen(temperature, values - price * (cost - bound), bound))
         return max(chosen, key=lambda each: each.preference(bound))
 
 
@@ -99,15 +113,29 @@ def _preference(value: float, cost: float | None, bound: float | None) -> Prefer
 
 
 class Chosen(NamedTuple):
-    """A temperature, and the mean value, and under a bound the mean disparity, that a model reaches at it."""
+    """A temperature, and the value on each topic, and under a bound the mean disparity, that a model reaches at it."""
 
     temperature: float
-    value: float
+    values: Floats
     cost: float | None
+
+    @property
+    def value(self) -> float:
+        """The mean over topics."""
+        return float(self.values.mean())
 
     def preference(self, bound: float | None) -> Preference:
         """What orders them, as `Measured.preferences`."""
         return _preference(self.value, self.cost, bound)
+
+    def is_level_with(self, best: Chosen, bound: float | None) -> bool:
+        """Whether it meets the bound, if there is one, with a utility within one standard error of that of the best.
+
+        The standard error is that of the difference, paired by topic (the rule of Breiman et al. 1984).
+        """
+        difference = best.values - self.values
+        error = difference.std() / math.sqrt(max(1, len(difference) - 1))
+        return bound is not None and self.preference(bound)[0] and bool(difference.mean() <= error)
 
 
 class Way(NamedTuple):
@@ -154,12 +182,14 @@ class Training:
 
     def measure(self, model: Model, data: Dataset, temperatures: tuple[float, ...]) -> Measured:
         """What the model reaches on data."""
-        value, cost = np.zeros(len(temperatures)), np.zeros(len(temperatures))
+        shape, done = (len(temperatures), len(data)), 0
+        value, cost = np.zeros(shape), np.zeros(shape)
         for batch in data.batches():
             scores = batch.masked(model.scores(batch.features))
+            topics = slice(done, done := done + len(scores))
             for number, temperature in enumerate(temperatures):
                 if self.settings.max_disparity is None:
-                    value[number] += self.loss.quality(scores / temperature, batch).sum()
+                    value[number, topics] = self.loss.quality(scores / temperature, batch)
                     continue
                 policy, objective = PlackettLuce(scores / temperature), self.settings.objective
                 for term in objective.exposure_terms:
@@ -167,13 +197,13 @@ class Training:
                         policy.exposure(term.attention, term.cutoff, tolerance=1e-6).value
                     )
                     for part in term.parts:
-                        worth = float(sum_at([part], exposed)[0].sum())
+                        worth, _ = sum_at([part], exposed)
                         if part is objective.parts[-1]:
-                            cost[number] -= worth
+                            cost[number, topics] -= worth
                         else:
-                            value[number] += worth
+                            value[number, topics] += worth
         defined = 0 if self.settings.max_disparity is None else topics_defined(self.settings, data)
-        return Measured(value, cost, len(data), defined)
+        return Measured(value, cost, defined)
 
     def train(
         self, model: Model, train: Dataset, valid: Dataset | None, on_epoch: OnEpoch | None = None
@@ -214,8 +244,11 @@ class Training:
                 # Weaker ones are taken to be worse still. Training within a bound takes the longest by far.
                 if worse == (2 if bound is None or not way.bounded else 1):
                     break
-        # Of two that are the same, the one within the bound: it is trained again, on all topics.
-        chosen = max(best, key=lambda way: (best[way].preference(bound), way.bounded))
+        highest = max(best.values(), key=lambda each: each.preference(bound))
+        # The simplest come first: utility alone before a bound, and a strong decay before a weak one.
+        chosen = next(
+            way for way, each in best.items() if each is highest or each.is_level_with(highest, bound)
+        )
         if valid is not None:
             solution, model.parameters = fits[0].states[chosen]
         else:
@@ -257,7 +290,7 @@ class Training:
         if bound is None:
             return record
         reached = self.measure(model, train, temperature)
-        disparity = float(reached.cost[0] / reached.defined)
+        ((_, disparity),) = reached.means(bound)
         return replace(record, multiplier=solution.multiplier, disparity=disparity)
 
 
