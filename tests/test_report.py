@@ -32,10 +32,11 @@ from fairevals.report.board import board, pareto, role
 from fairevals.report.data import _means, page_data
 from fairevals.report.gather import PANELS, drivers, gather, tipping
 from fairevals.report.groups import run_details
-from fairevals.report.style import data_uri, filling, labels
-from fairevals.report.training import read_summaries
+from fairevals.report.style import data_uri, filling, labels, new_figure
+from fairevals.report.training import TrainingSummary, draw_plane, read_summaries
 from fairevals.report.write import REPORT, write_report
 from fairevals.statistics.pairing import pair
+from fairevals.training.summary import SummaryRow
 
 TOP = Path(__file__).resolve().parent.parent
 FILES = ("leaderboard.csv", "leaderboard.tex", "scores.csv", "report.json")
@@ -356,6 +357,20 @@ def test_a_summary_is_averaged_over_seeds(tmp_path):
     assert (first.lam, first.seeds) == (0, 3)
     assert first.mean == pytest.approx(0.901) and first.deviation == pytest.approx(0.001)
     assert math.isnan(summary.of_family("ridge", "test", "D_group(attr='group')")[0].mean)
+
+
+def test_a_policy_under_a_bound_is_a_point_with_its_bound_and_without_its_greedy_reading():
+    name = "fair-pg-rank-max0.01-seed0"
+    rows = [
+        SummaryRow(policy, "fair-pg-rank", math.nan, 0, "test", measure, value, math.nan, 0)
+        for policy, both in ((name, (0.8, 0.009)), (f"{name}.greedy", (0.9, 0.03)))
+        for measure, value in zip(("nDCG(dcg='exp-log2')", "D_group(attr='group')"), both, strict=True)
+    ]
+    with new_figure(5, 4) as figure:
+        axes = figure.add_subplot()
+        draw_plane(axes, TrainingSummary.of(rows))
+    assert axes.get_legend_handles_labels()[1] == ["fair-pg-rank, D ≤ ε"]
+    assert [text.get_text() for text in axes.texts] == ["ε=0.01"]
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from pathlib import Path
 from itertools import permutations
 from typing import ClassVar
 
@@ -434,6 +435,13 @@ class TestCommand:
             assert len(fe.read_run(file)) in (2, 4)
         assert main(words.split()) == 2 and "is not empty" in capsys.readouterr().err
         assert main([*words.split(), "--force"]) == 0
+
+    def test_a_remark_on_the_run_is_given_once_for_all_strengths(self, folder, capsys):
+        Path("flat.run").write_text("".join(f"q1 Q0 d{i} 1 {0.01 * i} flat\n" for i in range(12)))
+        Path("g.csv").write_text("doc,group\n" + "".join(f"d{i},{'xy'[i % 2]}\n" for i in range(12)))
+        words = "rerank parity flat.run --task t.toml --attr G --strength 0.5 --strength 1 -o out"
+        assert main(words.split()) == 0
+        assert capsys.readouterr().err.count("nearly a random order") == 1
 
     def test_topics_one_by_one_and_the_infeasible_named(self, folder, capsys):
         words = "rerank target a.run --task t.toml --attr G -o out -q --format csv"

@@ -328,10 +328,12 @@ def draw_plane(axes: Axes, summary: TrainingSummary) -> None:
     """Draw utility against disparity on the last split: a method is a line over its λ, or a point without λ.
 
     A temperature is a line over the λ whose disparity it reaches. Greedy readings are shown only for methods without a
-    sweep.
+    sweep or a bound.
     """
     utility, disparity, split = summary.utility, summary.disparity, summary.shown_splits[-1]
-    methods = [name for name in summary.families if not (is_greedy(name) and name in summary.swept)]
+    named_by = {name: "ε" if name.startswith(BOUNDED) else "λ" for name in summary.families}
+    named_by = {name: by for name, by in named_by.items() if by == "ε" or name in summary.swept}
+    methods = [name for name in summary.families if not (is_greedy(name) and name in named_by)]
     named: list[tuple[str, float, float]] = []
     for f, name in enumerate(methods[:MAX_METHODS]):
         up = {q.lam: q for q in summary.of_family(name, split, disparity)}
@@ -343,9 +345,8 @@ def draw_plane(axes: Axes, summary: TrainingSummary) -> None:
         line: Any = {"linestyle": "-" if len(both) > 1 else "none", "elinewidth": 0.8}
         x, y, yerr, xerr = np.nan_to_num(np.array(rows).T)
         axes.errorbar(x, y, yerr, xerr, label=labels([_legend_label(name)])[0], **look(f), **line)
-        if name in summary.swept and not name.endswith(TEMPERATURE):
-            letter = "ε" if name.startswith(BOUNDED) else "λ"
-            named += [(f"{letter}={p.lam:g}", p.mean, q.mean) for p, q in both]
+        if name in named_by and not name.endswith(TEMPERATURE):
+            named += [(f"{named_by[name]}={p.lam:g}", p.mean, q.mean) for p, q in both]
     axes.set_xlabel(f"{utility} {direction_of(utility or '').arrow}, {split}")
     axes.set_ylabel(f"{disparity} {direction_of(disparity or '').arrow}, {split}")
     axes.set_ylim(bottom=min(0.0, axes.get_ylim()[0]))

@@ -40,6 +40,8 @@ _HIGH_TEMPERATURES = tuple(2.0 ** (step / 2) for step in range(21))
 """Those tried under a bound. None is below 1, which would add to the disparity that was trained for."""
 _RANDOM = 1e12
 """A temperature at which any order is random."""
+LEVEL = 0.5
+"""In place of the one standard error of Breiman et al. 1984, which costs more utility than it saves."""
 _LEAST_GAIN = 1e-5
 """A policy that gains less than this by training is no better than without."""
 FOLDS = 5
@@ -129,13 +131,13 @@ class Chosen(NamedTuple):
         return _preference(self.value, self.cost, bound)
 
     def is_level_with(self, best: Chosen, bound: float | None) -> bool:
-        """Whether it meets the bound, if there is one, with a utility within one standard error of that of the best.
+        """Whether it meets the bound, if any, with a utility within `LEVEL` standard errors of that of the best.
 
-        The standard error is that of the difference, paired by topic (the rule of Breiman et al. 1984).
+        The standard error is that of the difference, paired by topic.
         """
         difference = best.values - self.values
         error = difference.std() / math.sqrt(max(1, len(difference) - 1))
-        return bound is not None and self.preference(bound)[0] and bool(difference.mean() <= error)
+        return bound is not None and self.preference(bound)[0] and bool(difference.mean() <= LEVEL * error)
 
 
 class Way(NamedTuple):
@@ -147,6 +149,12 @@ class Way(NamedTuple):
 
     weight_decay: float
     bounded: bool = True
+
+
+def simplest(tried: dict[Way, Chosen], bound: float | None) -> Way:
+    """The first way that is level with the best: utility alone before a bound, a strong decay before a weak one."""
+    best = max(tried.values(), key=lambda each: each.preference(bound))
+    return next(way for way, each in tried.items() if each is best or each.is_level_with(best, bound))
 
 
 @dataclass(frozen=True)
@@ -244,11 +252,7 @@ class Training:
                 # Weaker ones are taken to be worse still. Training within a bound takes the longest by far.
                 if worse == (2 if bound is None or not way.bounded else 1):
                     break
-        highest = max(best.values(), key=lambda each: each.preference(bound))
-        # The simplest come first: utility alone before a bound, and a strong decay before a weak one.
-        chosen = next(
-            way for way, each in best.items() if each is highest or each.is_level_with(highest, bound)
-        )
+        chosen = simplest(best, bound)
         if valid is not None:
             solution, model.parameters = fits[0].states[chosen]
         else:
