@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+import warnings
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -53,6 +54,7 @@ def make_parser() -> argparse.ArgumentParser:
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the experiment, write its page and print the verdicts: 0 done, 1 invalid input, 2 wrong usage."""
     args = make_parser().parse_args(argv)
+    warnings.showwarning = _print_warning
     folder = Path(args.output)
     try:
         REPRODUCTION.check(folder, force=args.force)  # before the work, not after it
@@ -68,6 +70,10 @@ def main(argv: Sequence[str] | None = None) -> int:
         print("experiments: a quick run; too short to judge the claims", file=sys.stderr)
     print(f"written: {files[0]} and {len(files) - 1} other files")
     return 0
+
+
+def _print_warning(message: Warning | str, *_: object, **__: object) -> None:
+    print(f"experiments: warning: {message}", file=sys.stderr)
 
 
 if __name__ == "__main__":

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import warnings
-from pathlib import Path
 from itertools import permutations
+from pathlib import Path
 from typing import ClassVar
 
 import numpy as np
