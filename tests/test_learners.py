@@ -176,7 +176,7 @@ def test_rows_of_a_topic_need_not_be_adjacent(method):
         assert np.array_equal(order[drawn[topic]], rankings)
 
 
-@pytest.mark.parametrize("estimator", [FairPGRank(batch=0, lr=0.2), Ridge()], ids=repr)
+@pytest.mark.parametrize("estimator", [FairPGRank(epochs=40, batch=0, lr=0.2), Ridge()], ids=repr)
 def test_the_order_of_topics_and_rows_does_not_matter_if_all_topics_make_one_step(estimator):
     X, y, qid, groups = make_data()
     expected = estimator.fit(X, y, qid=qid, groups=groups).predict(X)

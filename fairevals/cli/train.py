@@ -183,7 +183,8 @@ class _Progress:
         self._most = dict.fromkeys(self._epochs, 0)
         if self.bar is not None:
             self._most = {
-                run.policy_name: run.passes if is_trained_in_batches(run, train) else 0 for run in runs
+                run.policy_name: run.passes(len(train)) if is_trained_in_batches(run, train) else 0
+                for run in runs
             }
 
     def on_epoch(self, settings: Settings, epoch: Epoch) -> None:

@@ -196,13 +196,14 @@ def _train_in_batches(
     on_epoch: Callable[[Epoch, Model], object] | None,
 ) -> tuple[Model, tuple[Epoch, ...], FitRecord]:
     """Train a model by Adam; a temperature that is not given is chosen on validation data for Plackett-Luce losses."""
-    steps = settings.epochs * math.ceil(len(train) / (settings.batch or len(train) or 1))
+    epochs = settings.passes(len(train))
+    steps = epochs * math.ceil(len(train) / (settings.batch or len(train) or 1))
     decay = settings.weight_decay or 0.0
     model.optimiser = Adam(settings.lr, (settings.beta1, settings.beta2), decay, settings.final_lr, steps)
-    options = {name: getattr(settings, name) for name in ("epochs", "batch", "patience", "seed", "keep")}
+    options = {name: getattr(settings, name) for name in ("batch", "patience", "seed", "keep")}
     is_last = settings.keep == "last" and valid is None  # then no epoch was compared with the start
     before = _mean_quality(model, loss, train) if is_last else math.nan
-    model, curve = fit(model, loss, train, valid, on_epoch=on_epoch, **options)
+    model, curve = fit(model, loss, train, valid, epochs=epochs, on_epoch=on_epoch, **options)
     improved = any(epoch.best for epoch in curve[1:])
     if is_last:
         improved = _mean_quality(model, loss, train) > before
