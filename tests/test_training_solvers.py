@@ -136,7 +136,7 @@ def test_a_solver_never_ends_below_its_start(data):
         Settings.for_method("fair-pg-rank", lam=200.0, lr=5.0, epochs=2),
         Settings.for_method("fair-pg-rank", lam=200.0, iterations=1),
     ):
-        start = train_policy(replace(settings, epochs=0, iterations=0), data)
+        start = train_policy(replace(settings, epochs=0), data)
         policy = train_policy(settings, data)
         assert objective_of(policy, data, 200.0) >= objective_of(start, data, 200.0) - 1e-9
         assert policy.fit.improved == (

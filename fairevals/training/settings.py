@@ -39,6 +39,9 @@ ADAM = ("epochs", "batch", "lr", "final_lr", "beta1", "beta2", "dropout", "keep"
 _EPOCHS, _LEAST_STEPS = 40, 2000
 """Of Adam by default: passes over the training data, and the steps that are taken on few topics too."""
 
+_SLOWEST = 0.999999
+"""Decay of Adam's means: at 1 they would never leave 0."""
+
 DEFAULTS: Mapping[str, Mapping[str, Any]] = {
     **{method: {"lam": 1.0} for method in WITH_LAMBDA},
     "bandit-rank": {
@@ -70,8 +73,8 @@ def _expected(f: dataclasses.Field[Any]) -> str:
     kinds = {"float": "a number", "int": "a whole number", "str": "a text", "bool": "True or False"}
     kind = kinds[str(f.type).removesuffix(" | None")]
     if math.isfinite(high):
-        return f"{kind} from {low:,} to {high:,}"
-    return f"{kind} of at least {low:,}" if math.isfinite(low) else kind
+        return f"{kind} from {low:,.10g} to {high:,.10g}"
+    return f"{kind} of at least {low:,.10g}" if math.isfinite(low) else kind
 
 
 @dataclass(frozen=True)
@@ -100,7 +103,7 @@ class Settings:
         "drawn, the data is large, or a setting of Adam is not its default",
         choices=("auto", "lbfgs", "adam"),
     )
-    iterations: int = _setting(200, "most steps of L-BFGS in each stage of smoothing", 0, 10**6)
+    iterations: int = _setting(200, "most steps of L-BFGS in each stage of smoothing", 1, 10**6)
     epochs: int | None = _setting(
         None, "Adam's passes over the training data; default: 40, or more for 2000 steps", 0, 10**7
     )
@@ -115,8 +118,8 @@ class Settings:
     )
     lr: float = _setting(0.01, "learning rate of Adam", 0)
     final_lr: float = _setting(1.0, "learning rate of the last step, as a share of the first", 0, 1)
-    beta1: float = _setting(0.9, "Adam's decay of the mean of gradients", 0, 1)
-    beta2: float = _setting(0.999, "Adam's decay of the mean of squared gradients", 0, 1)
+    beta1: float = _setting(0.9, "Adam's decay of the mean of gradients", 0, _SLOWEST)
+    beta2: float = _setting(0.999, "Adam's decay of the mean of squared gradients", 0, _SLOWEST)
     weight_decay: float | None = _setting(
         None, "L2 penalty; default: chosen on validation data or by folds, else 1e-6 (0 for Adam)", 0
     )
