@@ -176,7 +176,7 @@ def test_rows_of_a_topic_need_not_be_adjacent(method):
         assert np.array_equal(order[drawn[topic]], rankings)
 
 
-@pytest.mark.parametrize("estimator", [FairPGRank(batch=0, lr=0.2), Ridge()], ids=repr)
+@pytest.mark.parametrize("estimator", [FairPGRank(epochs=40, batch=0, lr=0.2), Ridge()], ids=repr)
 def test_the_order_of_topics_and_rows_does_not_matter_if_all_topics_make_one_step(estimator):
     X, y, qid, groups = make_data()
     expected = estimator.fit(X, y, qid=qid, groups=groups).predict(X)
@@ -468,7 +468,10 @@ def test_many_labels_are_no_groups():
 @pytest.mark.parametrize(
     ("estimator", "message"),
     [
-        (FairPGRank(lam=-1), r"lambda=-1.0 is not possible \(weight of the disparity\); .* from 0 to"),
+        (
+            FairPGRank(lam=-1),
+            r"lambda=-1.0 is not possible \(weight of the disparity\); .* from 0 to 1,000,000,000$",
+        ),
         (FairPGRank(lam="1"), "lambda='1' is not possible"),
         (FairPGRank(lam=np.array([1.0, 2.0])), "lambda=array"),
         (FairPGRank(disparity="D_grup(attr='SEX')"), "unknown measure"),
@@ -481,6 +484,9 @@ def test_many_labels_are_no_groups():
         (PGRank(epochs=1.5), r"epochs=1.5 .* expected a whole number from 0 to 10,000,000"),
         (PGRank(standardise="yes"), "expected True or False"),
         (PGRank(dropout=2), "from 0 to 0.99"),
+        (PGRank(beta1=1.0), "beta1=1.0 is not possible .* from 0 to 0.999999"),
+        (PGRank(beta2=1.0), "beta2=1.0 is not possible"),
+        (PGRank(iterations=0), "iterations=0 .* from 1 to 1,000,000"),
         (PGRank(seed="0"), "seed='0'; expected a whole number of at least 0, a numpy Generator, or None"),
         (PGRank(seed=-1), "seed=-1; expected"),
         (PGRank(seed=True), "seed=True; expected"),
@@ -495,6 +501,14 @@ def test_many_labels_are_no_groups():
 def test_wrong_parameters_are_refused_by_fit(estimator, message):
     with pytest.raises(UsageError, match=message):
         estimator.fit(X2, Y2)
+
+
+@pytest.mark.parametrize("settings", [{}, {"epochs": 1}, {"max_disparity": 0.1}])
+def test_validation_data_without_groups_is_refused_before_training(settings, monkeypatch):
+    X, y, qid, groups = make_data(6)
+    monkeypatch.setattr("fairevals.training.methods.make_model", None)  # nothing is trained
+    with pytest.raises(UsageError, match=r"D_group.* on the validation data needs groups"):
+        FairPGRank(**settings).fit(X, y, qid=qid, groups=groups, valid=(X, y, qid))
 
 
 def test_a_protected_group_that_does_not_exist():

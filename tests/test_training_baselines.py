@@ -161,6 +161,14 @@ def test_a_bound_of_the_disparity_has_its_own_rows(folder, capsys):
         assert float(heated["value"]) == pytest.approx(float(own["value"]), rel=5e-3)
 
 
+def test_a_parity_offset_has_the_cutoff_of_the_disparity_and_the_legend_says_so(folder, capsys):
+    measure = "D_group(attr='group')@2"
+    assert train(folder, "cut", "--lambda", "1", "--disparity", measure) == 0
+    assert float(of_method(summary(folder, "cut"), "fair-pg-rank+parity", "")[measure]) < 1e-7
+    legend = "the same mean exposure, with the disparity's attention and cutoff; D_group with these is 0"
+    assert legend in capsys.readouterr().err
+
+
 def test_no_baselines(folder, capsys):
     assert train(folder, "plain", "--lambda", "4", "--no-baselines") == 0
     assert {key[:2] for key in summary(folder, "plain")} == {("fair-pg-rank", "4")}

@@ -201,8 +201,9 @@ def test_sweep_trains_each_lambda_and_seed():
     ]
     with pytest.raises(UsageError, match="has no λ"):
         sweep("listnet", data, lambdas=[1.0])
-    with pytest.raises(UsageError, match="twice"):
-        sweep("deltr", data, lambdas=[1.0, 1.0])
+    for twice in ([1.0, 1.0], [1.0000001, 1.0000002]):  # policies of one name would replace each other
+        with pytest.raises(UsageError, match="deltr-lambda1-seed0 is given twice"):
+            sweep("deltr", data, lambdas=twice)
     with pytest.raises(UsageError, match="needs groups"):
         sweep("deltr", Dataset.of([[[1.0]]], [[1]]))
 

@@ -183,7 +183,8 @@ class _Progress:
         self._most = dict.fromkeys(self._epochs, 0)
         if self.bar is not None:
             self._most = {
-                run.policy_name: run.passes if is_trained_in_batches(run, train) else 0 for run in runs
+                run.policy_name: run.passes(len(train)) if is_trained_in_batches(run, train) else 0
+                for run in runs
             }
 
     def on_epoch(self, settings: Settings, epoch: Epoch) -> None:
@@ -248,12 +249,10 @@ def _legend(summary: TrainingSummary, seeds: int, chosen_on: str) -> list[str]:
 
     lines = [f"means over {seeds} seeds; summary.csv has each policy"] if seeds > 1 else []
     if any(name.endswith(PARITY) for name in summary.families):
-        lines.append(
-            "parity: offsets give all groups the same mean exposure; then D_group is 0 whatever the grades"
-        )
+        same = "the same mean exposure, with the disparity's attention and cutoff"
+        lines.append(f"parity: offsets give all groups {same}; D_group with these is 0 whatever the grades")
     if any(name.endswith(TEMPERATURE) for name in summary.families):
-        lines.append(
-            f"T: a temperature at which λ=0 is as fair on the {chosen_on} data as the policy above it"
-        )
+        fair = f"λ=0 is as fair on the {chosen_on} data as the policy above it, or as nearly as at any"
+        lines.append(f"T: a temperature at which {fair}")
     names = dict.fromkeys(measure for measure, _ in summary.columns if "(" in measure)
     return [*lines, f"measures: {', '.join(names)}"] if names else lines

@@ -2,12 +2,14 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from numbers import Integral
 from typing import NamedTuple
 
 import numpy as np
 
 from fairevals.attention import AttentionLike, parse_attention
 from fairevals.errors import UsageError, check_known, escape
+from fairevals.io.specs import is_number
 from fairevals.measures.representation import infeasible_count
 from fairevals.policy.offsets import exposure_offsets
 from fairevals.policy.plackett_luce import PlackettLuce
@@ -48,8 +50,12 @@ class Reranking:
             if self.protected is not None:
                 wanted = "protects no single group"
             raise UsageError(f"{self.method} {wanted}")
-        if not 0 < self.alpha < 1:
-            raise UsageError(f"alpha is {self.alpha:g}; expected a number between 0 and 1")
+        if not is_number(self.alpha) or not 0 < self.alpha < 1:
+            raise UsageError(f"alpha is {escape(repr(self.alpha))}; expected a number between 0 and 1")
+        ranks = 1 if self.cutoff is None else self.cutoff
+        for name, value in (("cutoff", ranks), ("samples", self.samples)):
+            if not is_number(value, Integral) or value < 1:
+                raise UsageError(f"{name} is {escape(repr(value))}; expected a whole number of at least 1")
         if np.any(np.diff(self.weights(2 + len(parse_attention(self.attention).parameters))) > 0):
             raise UsageError(
                 f"the attention {self.attention} does not fall with the rank; re-ranking needs that"
@@ -59,9 +65,9 @@ class Reranking:
         """The strength, or that of the method; one that the method does not take is a `UsageError`."""
         strength = DEFAULT_STRENGTHS.get(self.method, 1.0) if strength is None else strength
         limit = STRONGEST if self.method in (*OFFSETS, "lp") else 1.0
-        if not 0 <= strength <= limit:
-            expected = f"a number from 0 to {limit:g}"
-            raise UsageError(f"the strength of {self.method} is {strength:g}; expected {expected}")
+        if not is_number(strength) or not 0 <= strength <= limit:
+            found = f"the strength of {self.method} is {escape(repr(strength))}"
+            raise UsageError(f"{found}; expected a number from 0 to {limit:g}")
         return strength
 
     def weights(self, ranks: int) -> Floats:

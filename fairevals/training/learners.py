@@ -278,7 +278,7 @@ class GradientLearner(Learner):
     """An estimator that is trained step by step, with Adam."""
 
     model: str = Settings.model
-    epochs: int = Settings.epochs
+    epochs: int | None = Settings.epochs
     batch: int = Settings.batch
     patience: int = Settings.patience
     keep: str = Settings.keep
@@ -362,7 +362,7 @@ class BanditRank(GradientLearner):
     method: ClassVar[str] = "bandit-rank"
 
     model: str = _BANDIT["model"]
-    epochs: int = _BANDIT["epochs"]
+    epochs: int | None = _BANDIT["epochs"]
     batch: int = _BANDIT["batch"]
     lr: float = _BANDIT["lr"]
     beta1: float = _BANDIT["beta1"]

@@ -153,7 +153,7 @@ def checked_loss(settings: Settings, train: Dataset, valid: Dataset | None = Non
         raise groups_needed(settings.method)
     if settings.method == "lp":
         _check_groups(settings.group_disparity, train)
-    return None if settings.method in ("ridge", "lp") else _make_loss(settings, train)
+    return None if settings.method in ("ridge", "lp") else _make_loss(settings, train, valid)
 
 
 def is_trained_in_batches(settings: Settings, data: Dataset) -> bool:
@@ -196,13 +196,14 @@ def _train_in_batches(
     on_epoch: Callable[[Epoch, Model], object] | None,
 ) -> tuple[Model, tuple[Epoch, ...], FitRecord]:
     """Train a model by Adam; a temperature that is not given is chosen on validation data for Plackett-Luce losses."""
-    steps = settings.epochs * math.ceil(len(train) / (settings.batch or len(train) or 1))
+    epochs = settings.passes(len(train))
+    steps = epochs * math.ceil(len(train) / (settings.batch or len(train) or 1))
     decay = settings.weight_decay or 0.0
     model.optimiser = Adam(settings.lr, (settings.beta1, settings.beta2), decay, settings.final_lr, steps)
-    options = {name: getattr(settings, name) for name in ("epochs", "batch", "patience", "seed", "keep")}
+    options = {name: getattr(settings, name) for name in ("batch", "patience", "seed", "keep")}
     is_last = settings.keep == "last" and valid is None  # then no epoch was compared with the start
     before = _mean_quality(model, loss, train) if is_last else math.nan
-    model, curve = fit(model, loss, train, valid, on_epoch=on_epoch, **options)
+    model, curve = fit(model, loss, train, valid, epochs=epochs, on_epoch=on_epoch, **options)
     improved = any(epoch.best for epoch in curve[1:])
     if is_last:
         improved = _mean_quality(model, loss, train) > before
@@ -214,7 +215,7 @@ def _train_in_batches(
     return model, curve, record
 
 
-def _make_loss(settings: Settings, data: Dataset) -> Loss:
+def _make_loss(settings: Settings, data: Dataset, valid: Dataset | None = None) -> Loss:
     """The loss of a method that is trained step by step, if the data has what it needs."""
     if settings.method == "listnet":
         return ListNetLoss()
@@ -224,6 +225,8 @@ def _make_loss(settings: Settings, data: Dataset) -> Loss:
     parts = parse_utility(settings.reward) if is_bandit else settings.objective.parts
     for part in parts:
         _check_groups(part.measure, data)
+        if valid is not None:
+            _check_groups(part.measure, valid, " on the validation data")
     if is_bandit:
         share, most = settings.reward_weight, settings.max_drawn
         return BanditRankLoss(parts, share, settings.epsilon, most, settings.samples)
@@ -232,10 +235,10 @@ def _make_loss(settings: Settings, data: Dataset) -> Loss:
     return PolicyGradient(settings.objective, settings.estimator, settings.samples)
 
 
-def _check_groups(measure: Measure, data: Dataset) -> None:
+def _check_groups(measure: Measure, data: Dataset, where: str = "") -> None:
     """Raise an error unless the data has the groups that the measure needs."""
     if data.membership is None and (measure.attributes_used() or measure.attributes == "all"):
-        raise groups_needed(str(measure))
+        raise groups_needed(f"{measure}{where}")
     known = data.attributes or (data.attribute,)
     for name in measure.attributes_used():
         if name not in known:

@@ -36,6 +36,12 @@ WITH_BOUND = ("fair-pg-rank",)
 ADAM = ("epochs", "batch", "lr", "final_lr", "beta1", "beta2", "dropout", "keep")
 """Settings of Adam alone: one that is not the default of `Settings` chooses Adam."""
 
+_EPOCHS, _LEAST_STEPS = 40, 2000
+"""Of Adam by default: passes over the training data, and the steps that are taken on few topics too."""
+
+_SLOWEST = 0.999999
+"""Decay of Adam's means: at 1 they would never leave 0."""
+
 DEFAULTS: Mapping[str, Mapping[str, Any]] = {
     **{method: {"lam": 1.0} for method in WITH_LAMBDA},
     "bandit-rank": {
@@ -67,8 +73,8 @@ def _expected(f: dataclasses.Field[Any]) -> str:
     kinds = {"float": "a number", "int": "a whole number", "str": "a text", "bool": "True or False"}
     kind = kinds[str(f.type).removesuffix(" | None")]
     if math.isfinite(high):
-        return f"{kind} from {low:,} to {high:,}"
-    return f"{kind} of at least {low:,}" if math.isfinite(low) else kind
+        return f"{kind} from {low:,.10g} to {high:,.10g}"
+    return f"{kind} of at least {low:,.10g}" if math.isfinite(low) else kind
 
 
 @dataclass(frozen=True)
@@ -97,8 +103,10 @@ class Settings:
         "drawn, the data is large, or a setting of Adam is not its default",
         choices=("auto", "lbfgs", "adam"),
     )
-    iterations: int = _setting(200, "most steps of L-BFGS in each stage of smoothing", 0, 10**6)
-    epochs: int = _setting(40, "Adam's passes over the training data", 0, 10**7)
+    iterations: int = _setting(200, "most steps of L-BFGS in each stage of smoothing", 1, 10**6)
+    epochs: int | None = _setting(
+        None, "Adam's passes over the training data; default: 40, or more for 2000 steps", 0, 10**7
+    )
     batch: int = _setting(32, "Adam's topics per step; 0: all", 0)
     patience: int = _setting(
         5, "Adam's epochs without gain on validation data before training ends; 0: never", 0
@@ -110,8 +118,8 @@ class Settings:
     )
     lr: float = _setting(0.01, "learning rate of Adam", 0)
     final_lr: float = _setting(1.0, "learning rate of the last step, as a share of the first", 0, 1)
-    beta1: float = _setting(0.9, "Adam's decay of the mean of gradients", 0, 1)
-    beta2: float = _setting(0.999, "Adam's decay of the mean of squared gradients", 0, 1)
+    beta1: float = _setting(0.9, "Adam's decay of the mean of gradients", 0, _SLOWEST)
+    beta2: float = _setting(0.999, "Adam's decay of the mean of squared gradients", 0, _SLOWEST)
     weight_decay: float | None = _setting(
         None, "L2 penalty; default: chosen on validation data or by folds, else 1e-6 (0 for Adam)", 0
     )
@@ -212,10 +220,19 @@ class Settings:
             lam = f"-max{self.max_disparity:g}"
         return f"{self.method}{lam}-seed{self.seed}"
 
-    @property
-    def passes(self) -> int:
-        """The largest number of passes over the training data: epochs, or trees."""
-        return self.trees if self.model == TREES else self.epochs
+    def passes(self, topics: int) -> int:
+        """The largest number of passes over so many training topics: epochs, or trees.
+
+        Few topics make few steps in an epoch, and Adam moves a parameter by at most the learning rate in each.
+
+        >>> settings = Settings.for_method("pg-rank")
+        >>> settings.passes(100), settings.passes(20_000)
+        (500, 40)
+        """
+        if self.model == TREES:
+            return self.trees
+        steps = math.ceil(topics / (self.batch or topics or 1)) or 1
+        return max(_EPOCHS, math.ceil(_LEAST_STEPS / steps)) if self.epochs is None else self.epochs
 
     @property
     def objective(self) -> Objective:

@@ -40,13 +40,16 @@ def sweep_settings(
     default = Settings.for_method(method, **settings)
     if lambdas and method not in WITH_LAMBDA and any(lambdas):
         raise UsageError(f"{method} has no λ; methods that have one are {', '.join(WITH_LAMBDA)}")
-    if any(len(set(each)) < len(each) for each in (lambdas, max_disparities, seeds)):
-        raise UsageError("a λ, a largest disparity or a seed is given twice")
-    if not lambdas and not max_disparities:
-        return [replace(default, seed=int(seed)) for seed in seeds]
     weighted = [replace(default, lam=float(lam), max_disparity=None) for lam in lambdas]
     bounded = [replace(default, max_disparity=float(bound)) for bound in max_disparities]
-    return [replace(each, seed=int(seed)) for each, seed in product([*weighted, *bounded], seeds)]
+    swept = product([*weighted, *bounded] or [default], seeds)
+    runs = [replace(each, seed=int(seed)) for each, seed in swept]
+    taken: set[str] = set()
+    for name in (run.policy_name for run in runs):
+        if name in taken:
+            raise UsageError(f"{name} is given twice; values are told apart by their first six digits")
+        taken.add(name)
+    return runs
 
 
 def with_baselines(runs: Sequence[Settings]) -> list[Settings]:
