@@ -16,7 +16,7 @@ from fairevals.errors import InputWarning, UsageError, check_known, escape
 from fairevals.evaluation.plan import OpenRun, Plan, open_run, policy_remarks
 from fairevals.evaluation.scores import ALL
 from fairevals.io.specs import PolicySpec
-from fairevals.measures.expected_exposure import target_exposure
+from fairevals.measures.expected_exposure import ideal_exposure
 from fairevals.measures.group_sums import group_means, group_sums
 from fairevals.measures.merits import MERITS, merit
 from fairevals.measures.shares import shares_of_sum
@@ -115,8 +115,7 @@ def document_exposures(source: Any, collection: Collection, query: ExposureQuery
         estimate = _estimate(opened.policy, block, query)
         target = nothing = np.full(block.row.shape, np.nan)
         if not query.model.looks_at_grades:  # else the attention of a rank depends on the documents above it
-            weights = query.model.weights(block.row.shape[1])[: query.cutoff]
-            target = target_exposure(block.grades, block.is_candidate, weights)
+            target = ideal_exposure(block.exposed(estimate.value), query.model, query.cutoff)
         se = nothing if estimate.se is None else estimate.se
         columns = (estimate.value, se, merit(block.grades, query.merit), target)
         names = block.documents.texts()
