@@ -26,8 +26,8 @@ from fairevals.evaluation.plan import (
 )
 from fairevals.evaluation.tops import TopRanks
 from fairevals.evaluation.workers import AHEAD, Workers
-from fairevals.io.dataset import open_dataset, parts, require_rows, with_topics
-from fairevals.io.runs import cut_run
+from fairevals.io.dataset import open_dataset, parts, with_topics
+from fairevals.io.runs import cut_run, require_rows
 from fairevals.io.streams import Source
 from fairevals.typing import Floats, Ints
 

@@ -249,8 +249,7 @@ def read_run_columns(source: Source, options: RunOptions = BY_SCORE) -> RunColum
         return _read_json(source, file, options)
     if is_table(source):
         frame, lines = read_frame(source, ("topic", "doc", "score"))
-        if frame.empty:
-            raise InputError(Place(source.name), "no row", "rows of topic, doc, score[, sample]")
+        require_rows(source.name, len(frame))
         return run_from_frame(frame, source.name, lines, file.split(".")[0], options)
     line_format = run_format(source.whole, trailing=options.trailing)
     fair, single = len(line_format.columns) in FAIR_RUNS, len(line_format.columns) == 2
@@ -272,6 +271,12 @@ def read_run_columns(source: Source, options: RunOptions = BY_SCORE) -> RunColum
     if not columns.lines:
         raise_first(source)
     return columns
+
+
+def require_rows(name: str, rows: int) -> None:
+    """Raise if a table has no row at all. Some of the files of a folder may be empty."""
+    if not rows:
+        raise InputError(Place(name), "no row", "rows of topic, doc, score[, sample]")
 
 
 def cut_run(source: Source, parts: int) -> list[Source]:
