@@ -5,11 +5,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import numpy as np
 
-from fairevals.evaluation.scores import ALL, Scores
+from fairevals.evaluation.scores import ALL, SCORE_COLUMNS, Scores
 from fairevals.io.cells import Cell, Table, ValueCell, number
 from fairevals.typing import Floats
-
-SCORE_COLUMNS = ("run", "topic", "measure", "value", "se")
 
 
 def long_table(scores: Scores, per_topic: bool, intervals: Floats | None = None) -> Table:

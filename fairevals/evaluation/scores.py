@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 ALL = "all"
 """The topic name of the mean over topics."""
+SCORE_COLUMNS = ("run", "topic", "measure", "value", "se")
 
 
 @dataclass(frozen=True)
@@ -232,4 +233,4 @@ class Scores:
         """The same as a table; NaN where a value is undefined, or exact (`se`)."""
         import pandas as pd
 
-        return pd.DataFrame(self.rows(per_topic), columns=["run", "topic", "measure", "value", "se"])
+        return pd.DataFrame(self.rows(per_topic), columns=list(SCORE_COLUMNS))

@@ -139,10 +139,7 @@ class Comparisons:
 
     def frame(self) -> pd.DataFrame:
         """The full table as a DataFrame."""
-        import pandas as pd
-
-        table = self.full()
-        return pd.DataFrame(list(table.rows), columns=list(table.columns))
+        return self.full().frame()
 
     def render(self, style: str = "table", places: int | None = None, *, spreadsheet: bool = False) -> str:
         """As text: a summary with remarks ("table", "latex" or "html"), or all digits ("csv", "tsv", "json")."""
