@@ -57,7 +57,7 @@ def scored(
     return Result(scores, collection, plan, tuple(runs))
 
 
-def policy_of(
+def resolve_policy(
     collection: Collection,
     policy: str | PolicySpec | None,
     samples: int | None,
@@ -118,7 +118,7 @@ def evaluate(
         given_task: Any = collection.task  # a Task takes more than it stores
         collection = replace(collection, task=replace(given_task, measures=labelled, labels={}))
         measures = None  # they are the task's now
-    plan = Plan.of(collection, measures, policy_of(collection, policy, samples, seed, temperature))
+    plan = Plan.of(collection, measures, resolve_policy(collection, policy, samples, seed, temperature))
     if components:
         plan = with_components(plan, collection, unjudged=True)
     result = scored(list_runs(runs), collection, plan, jobs=jobs, anonymous=anonymous)
@@ -212,7 +212,7 @@ def exposure(
     if len(listed) != 1:
         raise UsageError(f"there are {len(listed)} runs; expected one")
     collection = load_collection(task, qrels, groups)
-    spec = policy_of(collection, policy, samples, seed, temperature)
+    spec = resolve_policy(collection, policy, samples, seed, temperature)
     query = ExposureQuery(spec, attention, cutoff, method, merit)
     names = several("attributes", attributes)
     for name in names:

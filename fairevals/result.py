@@ -316,7 +316,7 @@ class Result:
         """Every other run against the baseline (a name, a position or the file of a run): see `fairevals.compare`."""
         from fairevals.statistics.all_pairs import all_pairs as compare_pairs
         from fairevals.statistics.by_group import GroupedComparisons
-        from fairevals.statistics.compare import compare
+        from fairevals.statistics.compare import compare_with_baseline
 
         if len(self) < 2:
             raise UsageError("nothing to compare: evaluate at least two runs")
@@ -326,7 +326,7 @@ class Result:
         if not all_pairs:
             options |= {"test": test, "correction": correct}
             options["baseline"] = self._place(baseline)
-        compared = compare_pairs if all_pairs else compare
+        compared = compare_pairs if all_pairs else compare_with_baseline
         if by is None:
             return compared(self.scores, **options)
         return GroupedComparisons(

@@ -17,10 +17,10 @@ from fairevals.errors import InputError, Place, UsageError, escape, names, plura
 from fairevals.ids import Ids, numbered, padded_buffer
 from fairevals.io.archives import files_in
 from fairevals.io.runs import (
-    Rows,
     RunBuilder,
     RunColumns,
     RunOptions,
+    RunRows,
     finite_scores,
     raise_repeated_row,
     require_rows,
@@ -179,7 +179,7 @@ def read_dataset(folder: str | os.PathLike[str], options: RunOptions) -> RunColu
     return columns
 
 
-def _chunks(part: Part, samples: bool) -> Iterator[Rows]:
+def _chunks(part: Part, samples: bool) -> Iterator[RunRows]:
     """The rows of a part, one row group at a time. Columns are read as needed."""
     for fragment in part.files:
         with _opened(fragment) as file:

@@ -173,11 +173,11 @@ class RunBuilder:
         return any(bool(np.any(part[1:] == part[:-1])) for part in (together, all_keys))
 
 
-Rows = tuple[Iterable[Place], Ids, Ids | None, Ids, Floats]
+RunRows = tuple[Iterable[Place], Ids, Ids | None, Ids, Floats]
 """Places, topics, samples, documents and scores of some rows."""
 
 
-def raise_repeated_row(chunks: Iterable[Rows]) -> None:
+def raise_repeated_row(chunks: Iterable[RunRows]) -> None:
     """Raise for the first document that comes a second time in a list, if there is one."""
     seen: dict[tuple[str, ...], Place] = {}
     for places, topics, sample, docs, _ in chunks:
@@ -207,7 +207,7 @@ _JSON_RUN = '{"q_num": "1.7", "qid": 7, "ranking": ["doc", …]}'
 _JSON_ROWS = 1 << 16
 
 
-def _json_rows(source: Source) -> Iterator[Rows]:
+def _json_rows(source: Source) -> Iterator[RunRows]:
     """The rankings of TREC Fair 2019 and 2020, JSON lines, some thousand documents at a time."""
     rows: list[tuple[Place, str, str, str]] = []
     for place, value in json_lines(source, _JSON_RUN):
@@ -222,7 +222,7 @@ def _json_rows(source: Source) -> Iterator[Rows]:
         yield _columns(rows)
 
 
-def _columns(rows: Sequence[tuple[Place, str, str, str]]) -> Rows:
+def _columns(rows: Sequence[tuple[Place, str, str, str]]) -> RunRows:
     places, topics, samples, docs = zip(*rows, strict=True)
     return places, Ids.of(topics), Ids.of(samples), Ids.of(docs), np.zeros(len(docs))
 

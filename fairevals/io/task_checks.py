@@ -72,7 +72,7 @@ _numbers = _check(
     ),
     lambda value: tuple(map(float, value)),
 )
-labels = _check(
+check_labels = _check(
     "a label for each measure, such as {'ERR@20': 'ERR'}",
     lambda value: isinstance(value, Mapping) and all(isinstance(item, str) for item in value.values()),
     lambda value: {str(measure): label for measure, label in value.items()},

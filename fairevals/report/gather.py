@@ -26,7 +26,7 @@ from fairevals.report.sources import FileInfo, files_of, metadata_of, versions
 from fairevals.report.style import labels
 from fairevals.report.training import TrainingSummary, read_summaries
 from fairevals.report.weights import WeightedParts, parts_of_gfr, weighted_parts
-from fairevals.statistics.compare import Comparisons, compare, remarks
+from fairevals.statistics.compare import Comparisons, compare_with_baseline, remarks
 from fairevals.statistics.correlation import RankCorrelations, correlated, rank_correlations
 from fairevals.statistics.pairing import NEGLIGIBLE_SAMPLING, Paired, mean, pair, position
 from fairevals.typing import Floats
@@ -235,7 +235,7 @@ def gather(
     if len(scores.runs) > 1:
         options: Any = {"test": test, "correction": correction, "seed": seed}
         show("statistics", 1, 4)
-        comparisons = compare(scores, compared, **options)
+        comparisons = compare_with_baseline(scores, compared, **options)
         show("statistics", 2, 4)
         correlations = rank_correlations(scores, seed=seed) if len(correlated(scores)) > 1 else None
     roles = [role(measure) for measure in scores.measures]

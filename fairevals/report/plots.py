@@ -41,7 +41,7 @@ class Plots:
         means = board(self.scores, baseline=marked, seed=self.plan.policy.seed)
         kinds = {} if marked is None else {marked: "baseline"}
         with _drawing(ax) as axes:
-            figures.draw_plane(axes, means, labels(self.scores.runs, 28), across, up, kinds)
+            figures.draw_tradeoff(axes, means, labels(self.scores.runs, 28), across, up, kinds)
             axes.legend(frameon=False)
         return axes
 

@@ -158,7 +158,7 @@ class Comparisons:
         return self.render("html")
 
 
-def compare(
+def compare_with_baseline(
     scores: Scores,
     baseline: int | str,
     *,
@@ -181,7 +181,7 @@ def compare(
     >>> from fairevals.measures import parse_measure
     >>> values = np.array([[[0.3, 0.4, 0.2, 0.6]], [[0.5, 0.5, 0.5, 0.7]]])
     >>> scores = Scores(("a", "b"), (parse_measure("nDCG@10"),), ("1", "2", "3", "4"), values, values * np.nan)
-    >>> row = compare(scores, "a").rows[0]
+    >>> row = compare_with_baseline(scores, "a").rows[0]
     >>> row.run, round(row.difference, 3), round(row.p, 3), row.wins, row.verdict
     ('b', 0.175, 0.035, 4, 'better')
     """
