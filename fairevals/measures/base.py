@@ -329,12 +329,11 @@ class WithAttention(Measure):
         """The value for each topic, from exposures under `attention` cut at `cutoff`; NaN where undefined."""
         return self.value_and_gradient(exposed)[0]
 
-    def gradient(self, exposed: Exposed) -> Floats:
-        """∂value/∂exposure, (topics, documents); 0 on topics where the value is undefined."""
-        return self.value_and_gradient(exposed)[1]
-
     def value_and_gradient(self, exposed: Exposed) -> tuple[Floats, Floats]:
-        """Both at once, because they share work; a measure without a gradient overrides `of_exposure` alone."""
+        """The value, and ∂value/∂exposure (topics, documents), 0 on topics where the value is undefined.
+
+        Both at once, because they share work. A measure without a gradient overrides `of_exposure` alone.
+        """
         raise UsageError(f"{self} has no gradient, so it cannot be trained for")
 
     def smoothed(self, exposed: Exposed, smoothing: float) -> tuple[Floats, Floats]:
