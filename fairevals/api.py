@@ -7,9 +7,8 @@ import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import asdict, fields, replace
+from numbers import Integral
 from typing import TYPE_CHECKING, Any, Literal
-
-import numpy as np
 
 from fairevals.collection.collection import Collection, load_collection
 from fairevals.collection.inputs import list_runs
@@ -24,7 +23,7 @@ from fairevals.evaluation.exposures import (
 )
 from fairevals.evaluation.plan import Plan, with_components
 from fairevals.evaluation.scoring import score
-from fairevals.io.specs import PolicySpec
+from fairevals.io.specs import PolicySpec, is_number
 from fairevals.io.task import Task
 from fairevals.measures import parse_measure
 from fairevals.policy.sampling import Seed, whole_seed
@@ -109,7 +108,7 @@ def evaluate(
     0  run   all  nDCG@10  0.63093 NaN
     1  run   all       RR  0.50000 NaN
     """
-    if not isinstance(jobs, (int, np.integer)) or isinstance(jobs, bool) or jobs < 1:
+    if not is_number(jobs, Integral) or jobs < 1:
         raise UsageError(f"jobs is {escape(repr(jobs))}; expected a whole number of at least 1")
     collection = load_collection(task, qrels, groups)
     given = measures is not None

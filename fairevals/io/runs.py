@@ -19,7 +19,7 @@ from fairevals.io.check import FAIR_RUNS, Rules, raise_first, run_format
 from fairevals.io.decimals import parse_decimals
 from fairevals.io.jsonl import has_key, id_of, json_lines, list_of
 from fairevals.io.lines import joined
-from fairevals.io.specs import ORDERS
+from fairevals.io.specs import ORDERS, is_number
 from fairevals.io.streams import Source
 from fairevals.io.tables import (
     cell_text,
@@ -54,8 +54,7 @@ class RunOptions:
     def __post_init__(self) -> None:
         check_known("order", self.order, ORDERS)
         depth: Any = self.depth
-        whole = isinstance(depth, Integral) and not isinstance(depth, bool)
-        if depth is not None and not (whole and depth > 0):
+        if depth is not None and not (is_number(depth, Integral) and depth > 0):
             raise UsageError(f"depth is {escape(repr(depth))}; expected a whole number of at least 1")
 
 

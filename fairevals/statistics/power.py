@@ -12,6 +12,7 @@ import math
 import textwrap
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import astuple, dataclass, field, fields
+from numbers import Integral
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -20,6 +21,7 @@ from scipy import stats
 from fairevals.errors import UsageError, escape, pluralize
 from fairevals.evaluation.scores import Scores
 from fairevals.io.out import PEOPLE, Cell, Table, render, render_with_notes
+from fairevals.io.specs import is_number
 from fairevals.statistics.pairing import ROUNDING, common_topics, costs_of
 from fairevals.typing import Floats
 
@@ -279,14 +281,11 @@ def _check(differences: list[Any], power: Any, alpha: Any, systems: Any, runs: i
     if runs < 2:
         raise UsageError("there is one run: the variance of differences takes at least two")
 
-    def is_number(value: Any) -> bool:
-        return isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, bool)
-
     for d in differences or [None]:
         if not is_number(d) or not 0 < d < math.inf:
             raise UsageError(f"the difference is {escape(repr(d))}; expected a number above 0")
     for name, value in (("power", power), ("alpha", alpha)):
         if not is_number(value) or not 0 < value < 1:
             raise UsageError(f"{name} is {escape(repr(value))}; expected a number between 0 and 1")
-    if not isinstance(systems, (int, np.integer)) or isinstance(systems, bool) or systems < 2:
+    if not is_number(systems, Integral) or systems < 2:
         raise UsageError(f"systems is {escape(repr(systems))}; expected a whole number of at least 2")
