@@ -153,10 +153,8 @@ class Run:
     def parts(self, count: int) -> list[Run]:
         """The run cut into so many parts of similar size, or fewer, that share no topic."""
         code = {topic: number for number, topic in enumerate(self.topics)}
-        lengths, topic_of = (
-            np.diff(self.offsets),
-            np.array([code[topic] for topic, _ in self.lists], np.int64),
-        )
+        lengths = np.diff(self.offsets)
+        topic_of = np.array([code[topic] for topic, _ in self.lists], np.int64)
         before = np.cumsum(np.bincount(topic_of, lengths)) - 1
         part_of = (before * count // max(1, len(self))).astype(np.int64)[topic_of]
         cut = []

@@ -18,12 +18,7 @@ from fairevals.collection.spelling import Variants, document_variants
 from fairevals.errors import FairevalsError
 from fairevals.evaluation.across import ExposureRows, across_topics
 from fairevals.evaluation.expectation import Exposures, expectations
-from fairevals.evaluation.plan import (
-    Plan,
-    load,
-    open_run,
-    require_judged_topic,
-)
+from fairevals.evaluation.plan import Plan, load, open_run, require_judged_topic
 from fairevals.evaluation.tops import TopRanks
 from fairevals.evaluation.workers import AHEAD, Workers
 from fairevals.io.dataset import open_dataset, parts, with_topics
@@ -98,11 +93,20 @@ def score_piece(
             if estimate.se is not None:
                 se[m, here] = estimate.se
     numbers = np.arange(shape[1]) if numbers is None else numbers
-    variants = document_variants(run, collection.qrels)
-    rows = tuple(part.numbered(numbers) for part in kept)
-    ranks = tuple(part.numbered(numbers) for part in tops)
-    found = (tuple(run.topics), numbers, documents, opened.diagnosed(), judged, variants, rows, ranks)
-    return RunScores(run.tag, run.source, values, se, *found)
+    return RunScores(
+        tag=run.tag,
+        source=run.source,
+        values=values,
+        se=se,
+        topics=tuple(run.topics),
+        numbers=numbers,
+        documents=documents,
+        diagnosed=opened.diagnosed(),
+        judged=judged,
+        variants=document_variants(run, collection.qrels),
+        exposures=tuple(part.numbered(numbers) for part in kept),
+        tops=tuple(part.numbered(numbers) for part in tops),
+    )
 
 
 class SharingExecutor(Executor):
@@ -235,9 +239,8 @@ def piece_calls(
     """For each piece its name and the arguments of `score_piece`."""
     for number, piece in enumerate(pieces):
         if number == jobs > 1:
-            len(
-                collection.qrels.topics
-            )  # read them, if they are late, while the workers read the first pieces
+            # Late qrels are read here when they are first asked for, while the workers read the first pieces.
+            len(collection.qrels.topics)
         part = None if piece.topics is None else collection.slice_of(piece.topics)
         yield piece.name, (shared, piece.source, piece.topics, part)
     len(collection.qrels.topics)

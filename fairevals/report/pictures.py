@@ -119,10 +119,9 @@ def _map(report: Report) -> Picture:
     columns = hardest_first(costs)[:MAP_COLUMNS]
     rows = order[:MAP_ROWS]
     # A measure with a target is best there, so its distance is drawn.
-    near = direction.target is not None
-    values, label = (
-        (costs, f"{name}, distance from {direction.target:g}") if near else (scores.values[:, m], name)
-    )
+    values, label = scores.values[:, m], name
+    if direction.target is not None:
+        values, label = costs, f"{name}, distance from {direction.target:g}"
     runs, topics = labels([scores.runs[r] for r in rows], 28), labels([scores.topics[t] for t in columns], 12)
     svg = map_svg(values[rows][:, columns], runs, topics, label, lower=orientation(direction) < 0)
     cut = [
