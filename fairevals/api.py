@@ -1,4 +1,4 @@
-"""The functions that score, compare and explain runs: what `fairevals.evaluate` and others are, and commands call."""
+"""The functions that score, compare and explain runs, such as `fairevals.evaluate`; commands call them too."""
 
 from __future__ import annotations
 
@@ -160,7 +160,7 @@ def compare(
 def correlate(result: Result) -> pd.DataFrame:
     """Kendall's τ between the rankings of the runs by every two measures, with bootstrap intervals over topics.
 
-    1: the two measures agree which run is better. Columns: measure, other, tau, low, high, topics.
+    τ is 1 where the two measures agree which run is better. Columns: measure, other, tau, low, high, topics.
     """
     return _checked(result).correlate()
 

@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class Result:
-    """Scored runs: values with their standard errors, and the way from them to tests, figures and the report.
+    """Scored runs: values with their standard errors, and methods for tests, figures and the report.
 
     It prints as the leaderboard: best run first, the best of each measure marked, undefined topics counted. It has
     the length of its runs, and iterates over their names; `result["bm25"]` are the means of one run. It can be

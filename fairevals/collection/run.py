@@ -211,8 +211,9 @@ def run_lines(run: Run) -> Iterator[str]:
         for rank, (doc, value) in enumerate(islice(rows, length), 1):
             line = f"{topic} {sample or 'Q0'} {doc} {rank} {int(value) if sample else value!r} {run.tag}\n"
             if len(line.split()) != 6:
+                found = f"white space in an id or the tag of {escape(line[:-1], 200)!r}"
                 raise UsageError(
-                    f"{escape(line[:-1], 200)!r} has blanks in its ids or tag; a run file cannot"
+                    f"{found}; expected ids and a tag without it, as a run file separates columns by it"
                 )
             yield line
 

@@ -49,7 +49,7 @@ class GroupRow:
     exposure: float
     se: float
     share: float
-    """Of the exposure of all groups; NaN where there is none."""
+    """The share of the exposure of all groups; NaN where there is no exposure."""
     target: float
     """The share that the attribute's target asks for."""
     merit: float
@@ -163,7 +163,7 @@ def _group_columns(
     if exposure.left_out is not None:
         without = np.stack([group_sums(each, *view.factors) for each in exposure.left_out])
         se = np.asarray(jackknife(sums, without).se)
-        # As for documents: samples that agree are no certainty.
+        # As for documents: samples that agree do not make a value certain.
         span = 1.0 if query.model.looks_at_grades else float(np.max(query.model.weights(block.row.shape[1])))
         se = np.where(se < AGREED * span, span * unseen[:, None], se)
     there: Bools = view.applies[:, None] & (block.retrieved > 0)[:, None]

@@ -59,8 +59,8 @@ def score_piece(
     """Read and score a run, or some topics of it, wherever this is called.
 
     `shared` is None in a process that got it from `_share`. `numbers` are those of the topics that are scored, and
-    `part` has what they need beyond it; by default they are all topics, or those in the part of a file. None if there
-    is anything wrong with that part: only who reads the whole file can say what, and where.
+    `part` has what they need beyond it; by default they are all topics, or those in the part of a file. Returns None if
+    that part is invalid: only a reader of the whole file can tell what is wrong, and on which line.
     """
     collection, plan = shared or _shared[0]
     if isinstance(source, Source):
@@ -121,7 +121,7 @@ class SharingExecutor(Executor):
 
     @abstractmethod
     def result(self, name: str, future: Future[Any]) -> Any:
-        """The result of what was submitted; raises if nobody is left to compute it. Messages call it by the name."""
+        """The result of what was submitted; raises if no worker is left. Messages use the name."""
 
 
 _shared: list[tuple[Collection, Plan]] = []
@@ -143,7 +143,7 @@ class Piece:
 
     @property
     def name(self) -> str:
-        """What a message calls its run."""
+        """The name of its run in messages."""
         if is_path(self.source):
             return os.fspath(self.source)
         names = (getattr(self.source, attribute, None) for attribute in ("name", "source"))
@@ -198,7 +198,7 @@ LEAST_BYTES = 1 << 16
 def cut_source(source: Any, parts: int, collection: Collection, plan: Plan) -> list[tuple[Any, Ints | None]]:
     """A run cut into about so many parts that share no topic, with the numbers of their topics where they are known.
 
-    Parts of a plain file are read by whoever scores them. Any other run is cut only if computing takes longer than
+    Parts of a plain file are read where they are scored. Any other run is cut only if computing takes longer than
     reading, which happens here.
     """
     if parts > 1 and _size(source):

@@ -174,7 +174,7 @@ class Scores:
     def cost(self, run: int, measure: int) -> float:
         """A number that is smaller the better the run is: of the mean, or the mean distance from a target value.
 
-        The distance of the mean would not do: topics that miss the target on opposite sides would cancel.
+        It is not the distance of the mean: topics that miss the target on opposite sides would cancel.
         """
         direction, values = self.measures[measure].direction, self.values[run, measure]
         if direction.target is None or self.measures[measure].across_topics:

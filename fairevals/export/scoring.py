@@ -22,7 +22,7 @@ from fairevals.report.naming import measure_labels
 from fairevals.report.write import report_files
 
 MOST = 10
-"""How many problems of a kind are shown to who submits."""
+"""How many problems of a kind are shown to the participant."""
 
 
 def score_submission(given: str | os.PathLike[str], output: str | os.PathLike[str]) -> int:

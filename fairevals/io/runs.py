@@ -281,8 +281,8 @@ def require_rows(name: str, rows: int) -> None:
 def cut_run(source: Source, parts: int) -> list[Source]:
     """Cut a run of TREC lines into about so many parts of similar size; the whole if it cannot be cut.
 
-    A cut is where the topic changes, so that no topic is in two parts if all its lines stand together. Whoever reads
-    the parts must check that: only a few lines are read here.
+    A cut is where the topic changes, so that no topic is in two parts if all its lines are consecutive. The
+    reader of the parts must check that: only a few lines are read here.
     """
     if parts < 2 or not source.is_plain or is_table(source):
         return [source]

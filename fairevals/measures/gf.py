@@ -77,11 +77,12 @@ def judged_probability(weights: Floats, membership: Floats) -> Floats:
 
 @dataclass(frozen=True)
 class GF(RankingMeasure):
-    """How near the groups at the top are to the target, as a user sees it who stops where ERR's user stops.
+    """How near the groups at the top are to the target, for a user who stops where ERR's user stops.
 
     0 where nothing relevant is ranked, as for ERR. Under `unmapped = "skip"` users who stop before the first document
-    with a membership are left out: of all users of a policy, whichever ranking they see. Undefined where no document
-    with a membership is ever ranked, and on a topic to which the attribute does not apply, or without a target.
+    with a membership are left out, and the rankings of a policy are weighted by the probability of the other users.
+    Undefined where no document with a membership is ever ranked, and on a topic to which the attribute does not apply,
+    or without a target.
     """
 
     name = "GF"

@@ -123,7 +123,7 @@ class _RepresentationMeasure(RankingMeasure):
 class NDKL(_RepresentationMeasure):
     """Normalised discounted Kullback-Leibler divergence: how far the groups in every prefix are from the target.
 
-    0 where every prefix meets the target, which hard memberships cannot: prefixes are short. The divergence is in nats.
+    0 where every prefix meets the target; with hard memberships, short prefixes cannot. The divergence is in nats.
     A target share below 1e-7 counts as 1e-7, so that ranking a group with target 0 costs much, but not infinitely.
     Documents without a membership are skipped. A list shorter than the cutoff is judged by the ranks that it has: to
     end a list before its groups drift from the target helps. Documents need not be relevant or judged to count.

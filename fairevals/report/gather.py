@@ -39,7 +39,7 @@ MAX_ATTRIBUTES = 12
 
 
 Stages = Callable[[str, int, int], None]
-"""Is told of progress: the stage, how much of it is done, and of how much."""
+"""Called with the progress: the stage, how much of it is done, and the total."""
 
 
 @dataclass(frozen=True)
@@ -297,7 +297,7 @@ def gather(
 
 def _remarks(report: Report) -> Iterator[str]:
     scores, means = report.scores, report.board
-    if report.comparisons is None:  # else the comparisons tell it
+    if report.comparisons is None:  # else the remarks of the comparisons say so
         yield from scores.undefined_remarks()
     added = [scores.label(measure) for measure in scores.measures[report.asked :]]
     if added:

@@ -135,7 +135,7 @@ class Paired:
     gains: Floats
     """The differences, with the sign such that above 0 the run is better."""
     wins: int
-    """On how many topics the run is better; none if the measure has no direction. `losses` likewise."""
+    """On how many topics the run is better, and in `losses` worse; 0 if the measure has no direction."""
     ties: int
     losses: int
 
