@@ -33,7 +33,7 @@ def score_submission(given: str | os.PathLike[str], output: str | os.PathLike[st
     reference, submission, folder = Path(given) / "ref", Path(given) / "res", Path(output)
     try:
         collection = load_collection(reference / TASK_FILE)
-        plan = Plan.of(collection, None, collection.task.policy)
+        plan = Plan.of(collection)
         run = submitted_run(submission)
         problems = list(check_submission(run, collection))
         sys.stderr.writelines(problem_lines(problems))

@@ -88,6 +88,16 @@ def named(value: Any) -> bool:
     return isinstance(value, str) and value != ""
 
 
+def optional(check: Callable[[Any], bool]) -> Callable[[Any], bool]:
+    """The same check of a parameter that may also be None."""
+    return lambda value: value is None or check(value)
+
+
+def attr_param() -> Any:
+    """The declaration of the parameter `attr` in every measure that needs an attribute."""
+    return param(None, "the attribute's name", check=named)
+
+
 M = TypeVar("M", bound="Measure")
 
 

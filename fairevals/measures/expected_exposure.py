@@ -8,7 +8,7 @@ import numpy as np
 from fairevals.attention import Attention
 from fairevals.collection import Exposed
 from fairevals.errors import UsageError
-from fairevals.measures.base import HIGHER, LOWER, ExposureMeasure, named, param
+from fairevals.measures.base import HIGHER, LOWER, ExposureMeasure, attr_param, named, optional, param
 from fairevals.measures.group_sums import group_sums, spread
 from fairevals.measures.numeric import divide, hinge, rank_sum, stretches
 from fairevals.typing import Bools, Floats
@@ -72,7 +72,7 @@ class ExpectedExposureMeasure(ExposureMeasure):
     attr: str | None = param(
         None,
         "the attribute into whose groups exposure is summed first; None: documents",
-        check=lambda attr: attr is None or (isinstance(attr, str) and attr != ""),
+        check=optional(named),
     )
     target: str = param(
         "ideal", "ε*: of the ideal policy, or the attribute's target in the task", choices=("ideal", "task")
@@ -194,7 +194,7 @@ class UEXP(ExposureMeasure):
     source = "Ekstrand, McDonald, Raj, Johnson: Overview of the TREC 2022 Fair Ranking track (code: L2UEXP and TotUEXP)"
     attributes = "one"
 
-    attr: str = param(None, "the attribute's name", check=named)
+    attr: str = attr_param()
     total: bool = param(False, "sum the groups' underexposures, without squares", choices=(False, True))
 
     def value_and_gradient(self, exposed: Exposed) -> tuple[Floats, Floats]:

@@ -7,7 +7,7 @@ import numpy as np
 
 from fairevals.collection import Ranked, View
 from fairevals.errors import UsageError
-from fairevals.measures.base import HIGHER, RankingMeasure, named, param, unit
+from fairevals.measures.base import HIGHER, RankingMeasure, attr_param, param, unit
 from fairevals.measures.divergences import DIVERGENCES, Divergence
 from fairevals.measures.err import ERR, IRBU, stop_probabilities
 from fairevals.measures.numeric import divide, rank_sum
@@ -95,7 +95,7 @@ class GF(RankingMeasure):
     attributes = "one"
     missing = 0.0
 
-    attr: str = param(None, "the attribute's name", check=named)
+    attr: str = attr_param()
     div: str | None = param(
         None, "the divergence; None: the attribute's own in the task", choices=(None, *DIVERGENCES)
     )

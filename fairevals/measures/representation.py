@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from fairevals.collection import Ranked
-from fairevals.measures.base import LOWER, RankingMeasure, named, near, param
+from fairevals.measures.base import LOWER, RankingMeasure, attr_param, near, param
 from fairevals.measures.numeric import divide, rank_sum
 from fairevals.measures.prefix import EPS
 from fairevals.typing import Floats, Ints
@@ -106,7 +106,7 @@ class _RepresentationMeasure(RankingMeasure):
     )
     attributes = "one"
 
-    attr: str = param(None, "the attribute's name", check=named)
+    attr: str = attr_param()
 
     def of_ranking(self, ranked: Ranked) -> Floats:
         ranked = ranked.cut(self.cutoff)
