@@ -22,7 +22,7 @@ ALPHA = 0.05
 """The significance level of letters; intervals have the level 1 − ALPHA."""
 USEFULNESS, FAIRNESS, BOTH, OTHER = "utility", "fairness", "both", "other"
 _ROLES = {"GFR": BOTH, "EE_R": USEFULNESS}
-"""Measures whose class does not tell: GFR combines both, EE_R is the relevance part of expected exposure."""
+"""Measures whose class does not show their role: GFR combines both, EE_R is the relevance part of expected exposure."""
 
 
 def role(measure: Measure) -> str:

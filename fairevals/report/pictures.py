@@ -95,7 +95,8 @@ def pictures(report: Report) -> Iterator[Picture]:
             figure_bytes(figures.heat_map(report.correlations, names)),
             f"Heat map of Kendall's τ between {min(len(names), figures.MAX_MEASURES)} measures: τ is {between}. "
             "The table below it has the values.",
-            "Kendall's τ between the rankings of the runs by every two measures; 1: they agree which runs are better.",
+            "Kendall's τ between the rankings of the runs by every two measures. It is 1 where they agree which runs "
+            "are better.",
         )
     if report.trained is not None:
         yield from _trained(report.trained)
