@@ -188,5 +188,5 @@ def _is_program() -> bool:
     return name.endswith(("/fairevals", "\\fairevals.exe")) or (name == "-m" and "fairevals" in sys.orig_argv)
 
 
-if not _is_program():  # which nobody else can ask for measures, and starts faster without
+if not _is_program():  # the program never needs this, and starts faster without it
     _add_to_ir_measures()

@@ -21,7 +21,7 @@ def _ignore_signals() -> None:
 
 
 def main() -> int:
-    """Run the program; an interruption while it is loaded, or while it ends, does what one in between does."""
+    """Run the program. An interruption has the same effect while it is loaded, while it runs and while it ends."""
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     gc.set_threshold(50_000)  # modules are many objects, and none of them garbage
     try:

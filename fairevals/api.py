@@ -1,4 +1,4 @@
-"""The functions that score, compare and explain runs: what `fairevals.evaluate` and others are, and commands call."""
+"""The functions that score, compare and explain runs, such as `fairevals.evaluate`; commands call them too."""
 
 from __future__ import annotations
 
@@ -7,9 +7,8 @@ import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import asdict, fields, replace
+from numbers import Integral
 from typing import TYPE_CHECKING, Any, Literal
-
-import numpy as np
 
 from fairevals.collection.collection import Collection, load_collection
 from fairevals.collection.inputs import list_runs
@@ -24,7 +23,7 @@ from fairevals.evaluation.exposures import (
 )
 from fairevals.evaluation.plan import Plan, with_components
 from fairevals.evaluation.scoring import score
-from fairevals.io.specs import PolicySpec
+from fairevals.io.specs import PolicySpec, is_number
 from fairevals.io.task import Task
 from fairevals.measures import parse_measure
 from fairevals.policy.sampling import Seed, whole_seed
@@ -57,7 +56,7 @@ def scored(
     return Result(scores, collection, plan, tuple(runs))
 
 
-def policy_of(
+def resolve_policy(
     collection: Collection,
     policy: str | PolicySpec | None,
     samples: int | None,
@@ -109,7 +108,7 @@ def evaluate(
     0  run   all  nDCG@10  0.63093 NaN
     1  run   all       RR  0.50000 NaN
     """
-    if not isinstance(jobs, (int, np.integer)) or isinstance(jobs, bool) or jobs < 1:
+    if not is_number(jobs, Integral) or jobs < 1:
         raise UsageError(f"jobs is {escape(repr(jobs))}; expected a whole number of at least 1")
     collection = load_collection(task, qrels, groups)
     given = measures is not None
@@ -118,7 +117,7 @@ def evaluate(
         given_task: Any = collection.task  # a Task takes more than it stores
         collection = replace(collection, task=replace(given_task, measures=labelled, labels={}))
         measures = None  # they are the task's now
-    plan = Plan.of(collection, measures, policy_of(collection, policy, samples, seed, temperature))
+    plan = Plan.of(collection, measures, resolve_policy(collection, policy, samples, seed, temperature))
     if components:
         plan = with_components(plan, collection, unjudged=True)
     result = scored(list_runs(runs), collection, plan, jobs=jobs, anonymous=anonymous)
@@ -161,7 +160,7 @@ def compare(
 def correlate(result: Result) -> pd.DataFrame:
     """Kendall's τ between the rankings of the runs by every two measures, with bootstrap intervals over topics.
 
-    1: the two measures agree which run is better. Columns: measure, other, tau, low, high, topics.
+    τ is 1 where the two measures agree which run is better. Columns: measure, other, tau, low, high, topics.
     """
     return _checked(result).correlate()
 
@@ -212,7 +211,7 @@ def exposure(
     if len(listed) != 1:
         raise UsageError(f"there are {len(listed)} runs; expected one")
     collection = load_collection(task, qrels, groups)
-    spec = policy_of(collection, policy, samples, seed, temperature)
+    spec = resolve_policy(collection, policy, samples, seed, temperature)
     query = ExposureQuery(spec, attention, cutoff, method, merit)
     names = several("attributes", attributes)
     for name in names:

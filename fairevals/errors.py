@@ -8,7 +8,7 @@ from itertools import islice
 
 
 class FairevalsError(ValueError):
-    """Any error that is the input's and not the program's; commands print it and exit with 1.
+    """Any error in the input, as opposed to one in the program; commands print it and exit with 1.
 
     It is a `ValueError`, so that code which knows nothing of this package can catch it.
     """
@@ -26,7 +26,7 @@ class Place:
     line: int = 0
 
     def __str__(self) -> str:
-        file = escape(self.file, 300)  # the end of a long path is the part that tells
+        file = escape(self.file, 300)  # long paths differ mostly at their ends
         return f"{file}:{self.line}" if self.line else file
 
 

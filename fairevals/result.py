@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class Result:
-    """Scored runs: values with their standard errors, and the way from them to tests, figures and the report.
+    """Scored runs: values with their standard errors, and methods for tests, figures and the report.
 
     It prints as the leaderboard: best run first, the best of each measure marked, undefined topics counted. It has
     the length of its runs, and iterates over their names; `result["bm25"]` are the means of one run. It can be
@@ -316,7 +316,7 @@ class Result:
         """Every other run against the baseline (a name, a position or the file of a run): see `fairevals.compare`."""
         from fairevals.statistics.all_pairs import all_pairs as compare_pairs
         from fairevals.statistics.by_group import GroupedComparisons
-        from fairevals.statistics.compare import compare
+        from fairevals.statistics.compare import compare_with_baseline
 
         if len(self) < 2:
             raise UsageError("nothing to compare: evaluate at least two runs")
@@ -326,7 +326,7 @@ class Result:
         if not all_pairs:
             options |= {"test": test, "correction": correct}
             options["baseline"] = self._place(baseline)
-        compared = compare_pairs if all_pairs else compare
+        compared = compare_pairs if all_pairs else compare_with_baseline
         if by is None:
             return compared(self.scores, **options)
         return GroupedComparisons(

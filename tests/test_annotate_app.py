@@ -105,12 +105,14 @@ def test_the_worked_example_from_the_form_to_the_scores(site, tmp_path, capsys):
 
 def test_the_organiser_sees_agreement_as_derive_computes_it(site, tmp_path):
     from fairevals.derive import derive, read_annotations
-    from fairevals.derive.agreement import summarise
+    from fairevals.derive.agreement import AnnotationTally
     from fairevals.io.task import read_task
 
     work(*site)
     (tmp_path / "a.csv").write_text(export_annotations(tmp_path / "data"), encoding="utf-8")
-    summary = summarise(derive(read_task(tmp_path / "task.toml"), read_annotations(tmp_path / "a.csv")).pages)
+    summary = AnnotationTally.of(
+        derive(read_task(tmp_path / "task.toml"), read_annotations(tmp_path / "a.csv")).pages
+    ).summary()
     shown = client_of(site[0], site[1][""]).get("/o").text
     total = re.search(r'<tr id="all">.*?</tr>', shown, re.S)[0]
     expected = [summary.positive, summary.entities.alpha, summary.relevance.alpha]

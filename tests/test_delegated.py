@@ -25,7 +25,7 @@ from fairevals.evaluation.scores import Scores
 from fairevals.measures import INDEX, parse_measure
 from fairevals.measures.base import NEUTRAL
 from fairevals.measures.delegated import Delegated
-from fairevals.statistics.compare import compare
+from fairevals.statistics.compare import compare_with_baseline
 from fairevals.statistics.inference import mean_interval
 from fairevals.statistics.pairing import pair
 from fairevals.statistics.tukey import significance_groups
@@ -265,7 +265,7 @@ def test_tests_of_counts_name_no_winner():
     pairs = pair(COUNTS, 0, 1, 0)
     assert pairs.differences.tolist() == [6.0, 7.0]
     assert (pairs.wins, pairs.losses) == (0, 0)
-    rows = compare(COUNTS, "a").of("NumRet")
+    rows = compare_with_baseline(COUNTS, "a").of("NumRet")
     assert [row.verdict for row in rows] == [""]
     assert len(significance_groups(COUNTS, 0).letters) == 2
 

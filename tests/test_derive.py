@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from fairevals.cli import derive as command
 from fairevals.collection.groups import load_attribute
 from fairevals.derive import derive, describe_derived, read_annotations, write_derived
-from fairevals.derive.agreement import cohen_kappa, krippendorff_alpha, summarise
+from fairevals.derive.agreement import AnnotationTally, cohen_kappa, krippendorff_alpha
 from fairevals.derive.pages import Annotation, Annotations, Derived
 from fairevals.errors import InputError, InputWarning, Place, UsageError
 from fairevals.io.qrels import read_qrels_columns
@@ -222,7 +222,8 @@ def test_names_that_differ_in_case_spacing_or_width_are_one_entity(tmp_path, fir
     derived = derived_of(tmp_path, table)
     assert grades_of(derived) == {("R1", "d"): 2, ("R1", "f"): 1}
     assert [list(page.entities) for page in derived.pages] == [[first], [first]]  # in the first spelling
-    assert summarise(derived.pages).entities.units == 1  # one entity on the one page that both saw
+    # One entity on the one page that both saw.
+    assert AnnotationTally.of(derived.pages).summary().entities.units == 1
 
 
 def test_different_names_stay_different_entities(tmp_path):
@@ -463,7 +464,7 @@ def test_three_annotators_with_two_per_page_in_perfect_agreement(tmp_path):
         for who in [("ann", "bob"), ("bob", "cyd"), ("ann", "cyd")][number % 3]:
             table += f"R1,{doc},{entity},{who},\n"
     derived = derived_of(tmp_path, table)
-    summary = summarise(derived.pages)
+    summary = AnnotationTally.of(derived.pages).summary()
     assert summary.annotators == ("ann", "bob", "cyd")
     assert (summary.entities.alpha, summary.relevance.alpha, summary.positive) == (1.0, 1.0, 1.0)
     assert (summary.entities.units, summary.relevance.units) == (6 * 3, 6)
@@ -475,9 +476,9 @@ def test_kappa_is_computed_over_shared_pages_only(tmp_path):
     table = "topic,doc,entity,annotator,HINDEX\n"
     table += "".join(f"R1,{doc},{'e' if doc in 'ab' else ''},ann,\n" for doc in "abcd")
     table += "".join(f"R1,{doc},{'e' if doc in 'ac' else ''},bob,\n" for doc in "abcd")
-    shared = summarise(derived_of(tmp_path, table).pages)
+    shared = AnnotationTally.of(derived_of(tmp_path, table).pages).summary()
     table += "".join(f"R1,only{n},e,{'ann' if n % 2 else 'bob'},\n" for n in range(7))
-    more = summarise(derived_of(tmp_path, table).pages)
+    more = AnnotationTally.of(derived_of(tmp_path, table).pages).summary()
     for summary in (shared, more):
         assert (summary.relevance.units, summary.relevance.kappa, summary.positive) == (4, 0.0, 0.5)
         assert summary.relevance.alpha == pytest.approx(1 - 7 * 4 / 32)  # 2 of 4 pairs differ, 4 yes and 4 no
@@ -502,7 +503,7 @@ def test_agreement_against_all_units_written_out(tmp_path_factory, seen):
     table = "topic,doc,entity,annotator,ORIGIN\n"
     for topic, doc, who, entities in seen:
         table += "".join(f"{topic},{doc},{entity},{who},\n" for entity in sorted(entities) or [""])
-    summary = summarise(derived_of(tmp_path_factory.mktemp("d"), table, ORIGIN).pages)
+    summary = AnnotationTally.of(derived_of(tmp_path_factory.mktemp("d"), table, ORIGIN).pages).summary()
     everyone = sorted({who for _, _, who, _ in seen})
     named = {(topic, doc, who): entities for topic, doc, who, entities in seen}
     entity_units, page_units, same, asked = [], [], 0, 0
@@ -528,7 +529,7 @@ def test_agreement_against_all_units_written_out(tmp_path_factory, seen):
 
 
 def test_summary_of_the_worked_example_by_hand(tmp_path):
-    summary = summarise(derived_of(tmp_path, SEEN_BY_BOTH).pages)
+    summary = AnnotationTally.of(derived_of(tmp_path, SEEN_BY_BOTH).pages).summary()
     assert summary.annotators == ("ann", "bob")
     assert summary.named_by == {1: 2, 2: 2}
     assert summary.positive == 2 * 2 / (3 + 3)

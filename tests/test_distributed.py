@@ -513,7 +513,7 @@ def test_a_run_that_kills_worker_after_worker(tmp_path):
             worker.terminate()  # and with it the processes that it looks after
         for worker in processes.workers:
             worker.wait(30)
-    died = "4 workers of the Dask cluster died of it, perhaps for lack of memory"
+    died = "4 workers of the Dask cluster died while computing it, perhaps for lack of memory"
     assert (code, out, err) == (1, "", f"fairevals: error: {ROOT / 'runs' / 'bm25.run'}: {died}\n")
 
 

@@ -21,7 +21,7 @@ import fairevals as fe
 from fairevals.cli.main import main
 from fairevals.errors import Place
 from fairevals.evaluation.scores import Scores
-from fairevals.export.codabench import columns
+from fairevals.export.codabench import leaderboard_columns
 from fairevals.export.participants import official_ranges, participants
 from fairevals.export.scoring import problem_lines, score_submission, submitted_run
 from fairevals.export.tira import prototext
@@ -210,7 +210,7 @@ def test_competition_is_yaml_of_version_2(bundle):
 
 def test_columns_sort_by_the_direction_of_the_measure():
     measures = ["nDCG@10", "EE_D@10", "Skew(attr='SEX')@5", "NumRet", "nDCG(dcg='exp-log2')@10"]
-    found = columns([parse_measure(name) for name in measures], {"nDCG@10": "Gain"})
+    found = leaderboard_columns([parse_measure(name) for name in measures], {"nDCG@10": "Gain"})
     assert [column["sorting"] for column in found] == ["desc", "asc", "asc", "desc", "desc"]
     assert [column["index"] for column in found] == list(range(5))
     assert len({column["key"] for column in found}) == 5
@@ -223,7 +223,9 @@ def test_keys_and_titles_are_as_short_as_codabench_wants_them():
     options = "attr='BOTH',target='task',relevant_only=True,attention='trecfair'"
     names = [f"EE_{which}({options})@{cutoff}" for which in "LDR" for cutoff in (10, 20)]
     names += ["Skew(attr='A_LONG_NAME_OF_AN_ATTRIBUTE',of='max')@20"]
-    found = columns(measures := [parse_measure(name) for name in names], {str(measures[0]): "é" * 50})
+    found = leaderboard_columns(
+        measures := [parse_measure(name) for name in names], {str(measures[0]): "é" * 50}
+    )
     assert max(len(column[text]) for column in found for text in ("key", "title")) == 36
     assert len({column["key"] for column in found}) == len(names)
     assert found[-1]["title"].endswith("…, distance to 0")

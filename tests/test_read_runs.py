@@ -354,7 +354,7 @@ def test_paths_that_are_no_file(tmp_path):
         read_run(tmp_path / "none.run")
     with pytest.raises(InputError, match="no file; expected a folder or a zip archive"):
         read_run(tmp_path)
-    with pytest.raises(UsageError, match="is no path; expected the path of a file"):
+    with pytest.raises(UsageError, match="is not a path; expected the path of a file"):
         read_run("a\0b.run")
 
 

@@ -448,10 +448,10 @@ RUN, QRELS = {"q": {"a": 1.0}}, {"q": {"a": 1}}
         (lambda r: r.render("csv", places=-1), "places is -1; expected a whole number"),
         (lambda r: r.render("table", places=1.5), r"places is 1\.5; expected a whole number"),
         (lambda r: r.render(["table"]), r"unknown format \['table'\]"),
-        (lambda r: r.report(5), "5 is no path"),
-        (lambda r: r.report("a\0"), r"'a\\x00' is no path"),
+        (lambda r: r.report(5), "5 is not a path"),
+        (lambda r: r.report("a\0"), r"'a\\x00' is not a path"),
         (lambda r: r.report("x", references=1.5), r"references=1\.5; expected a name or a list of names"),
-        (lambda r: r.report("x", trained=[None]), "None is no path"),
+        (lambda r: r.report("x", trained=[None]), "None is not a path"),
         (lambda r: r.compare(test=["ttest"]), r"unknown test \['ttest'\]; expected one of ttest"),
         (lambda r: r.compare(correct={}), "unknown correction {}; expected one of holm"),
         (

@@ -17,7 +17,7 @@ from statsmodels.regression.linear_model import OLS
 from fairevals.evaluation.scores import Scores
 from fairevals.report.board import letters
 from fairevals.statistics.all_pairs import all_pairs
-from fairevals.statistics.compare import compare
+from fairevals.statistics.compare import compare_with_baseline
 from fairevals.statistics.tukey import compact_letters, significance_groups, tukey_family, tukey_hsd
 
 
@@ -276,5 +276,5 @@ def test_the_same_p_values_and_letters_at_every_door_and_beside_other_measures()
     assert board.letters == alone.letters == pairs.letters
     np.testing.assert_array_equal(board.tukey.p, alone.tukey.p)
     np.testing.assert_array_equal(board.tukey.p, pairs.tukey.p)
-    against = [row.p for row in compare(both, 0, test="tukey").of(str(UP))]
+    against = [row.p for row in compare_with_baseline(both, 0, test="tukey").of(str(UP))]
     np.testing.assert_array_equal(against, board.tukey.p[1:, 0])

@@ -185,7 +185,7 @@ def check_outputs(args: argparse.Namespace, named: Iterable[Path] = (), outputs:
         for read in folder.rglob("*") if folder.is_dir() else [path]:
             for file in files:
                 is_same = False
-                # A tag, or a file that does not exist: whoever reads it reports that.
+                # It may be a tag, or not exist: the reader of the file reports that.
                 with suppress(OSError, ValueError):
                     # Standard input (0) may be a file too.
                     is_same = samefile(0 if read == "-" else read, file)  # noqa: PTH121
@@ -199,7 +199,7 @@ def collection_of(
 ) -> Collection:
     """The collection that --task, --qrels and --topics name, once it is clear that no output replaces an input.
 
-    Without `judged`, a list of topics will do.
+    Without `judged`, a list of topics is enough.
     """
     from fairevals.evaluation import load_collection
     from fairevals.io.task import read_task
@@ -261,7 +261,7 @@ def progress(label: str) -> Progress | None:
 
 
 def stages() -> Callable[[str, int, int], None] | None:
-    """The same for work in stages, with a bar for each: it gets the stage, how much is done, and of how much."""
+    """The same for work in stages, with a bar for each: called with the stage, how much is done, and the total."""
     if not sys.stderr.isatty():
         return None
     bars: dict[str, Progress] = {}

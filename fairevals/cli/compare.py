@@ -61,7 +61,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def check_tests(args: argparse.Namespace) -> None:
-    """Refuse a correction of Tukey's test, another test of all pairs, and a figure that there is not."""
+    """Refuse a correction of Tukey's test, another test of all pairs, and a figure of anything but all pairs."""
     all_pairs = getattr(args, "all_pairs", False)
     if all_pairs and (args.test in ("wilcoxon", "bootstrap") or args.correct in ("holm", "bh")):
         raise UsageError(

@@ -85,7 +85,7 @@ def with_options(message: str) -> str:
 
 
 def _print_message(message: str) -> None:
-    with contextlib.suppress(OSError):  # where standard error cannot be written, the exit code has to do
+    with contextlib.suppress(OSError):  # where standard error cannot be written, only the exit code tells
         print(f"fairevals: {message}", file=sys.stderr, flush=True)
 
 
@@ -197,7 +197,7 @@ def _run(words: list[str]) -> int:
         signal.signal(signal.SIGALRM, signal.default_int_handler)
     warnings.showwarning = _print_warning
     args = make_parser(words[0]).parse_args(words[1:])
-    if "runs" in args and words[0] != "validate":  # which tells what is wrong with each
+    if "runs" in args and words[0] != "validate":  # `validate` reports each invalid folder itself
         from fairevals.io.archives import each_run
 
         args.runs = each_run(args.runs)

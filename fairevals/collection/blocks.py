@@ -19,7 +19,7 @@ from fairevals.typing import Array, Bools, Floats, Ints
 CELLS = 1 << 20
 """How many (topic, document) cells a block has at most, unless one topic alone has more."""
 GROUP_CELLS = 1 << 23
-"""How many (topic, document, group) cells of one attribute, likewise."""
+"""How many (topic, document, group) cells of one attribute a block has at most, unless one topic alone has more."""
 
 
 @dataclass(frozen=True)
@@ -196,7 +196,7 @@ def with_judged(
 ) -> tuple[_Rows, Ints]:
     """Join the grades, and add the judged documents that are missing if required; also the order of the given rows.
 
-    Retrieved documents keep their order, or (`by_name`) take that of their ids where there is no one ranking.
+    Retrieved documents keep their order, or (`by_name`) are ordered by their ids, where a topic has several rankings.
     """
     at = qrels.index.find(topic, docs)
     grades = np.where(at >= 0, qrels.grades[at] if len(qrels) else np.nan, np.nan)

@@ -23,7 +23,7 @@ from fairevals.typing import Ints
 
 Slice = tuple[Qrels, dict[str, dict[str, Any]]]
 """What depends on some topics only: their judgements, and those fields of each attribute. It is small enough to be
-sent to whoever scores those topics; memberships are shared by all slices."""
+sent to the worker that scores those topics; memberships are shared by all slices."""
 
 
 @dataclass(frozen=True)

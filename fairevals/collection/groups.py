@@ -66,7 +66,7 @@ class Attribute:
     numbers: Ints = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
     """(topics,): the topic's number in `columns`, −1 where it has no memberships."""
     judged: int = 0
-    """How many judged documents the topics to which it applies have; one of two topics counts twice."""
+    """How many judged documents the topics to which it applies have; a document judged for two topics counts twice."""
     judged_unmapped: int = 0
     """How many of them have no membership."""
 

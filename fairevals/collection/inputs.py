@@ -55,7 +55,7 @@ def _is_ranx(what: Any) -> bool:
 
 
 def _fields(item: Any, *columns: str) -> list[str]:
-    """What a document of ir_datasets, ir-measures or the like calls these columns; "" for what it does not have."""
+    """The names that a document of ir_datasets, ir-measures and so on has for these columns; "" for a missing one."""
     return [next((name for name in COLUMN_NAMES[ours] if hasattr(item, name)), "") for ours in columns]
 
 

@@ -19,7 +19,7 @@ except ImportError:  # Windows
 
 
 class LateQrels(Qrels):
-    """Qrels that are read when they are first asked for, once for this process and all that it has forked before.
+    """Qrels that are read when they are first needed, once for this process and all processes forked from it.
 
     A forked process that asks for them waits until this one has read them. They come through a file in memory, on
     which this process holds a lock until it has written them.

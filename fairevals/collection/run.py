@@ -153,10 +153,8 @@ class Run:
     def parts(self, count: int) -> list[Run]:
         """The run cut into so many parts of similar size, or fewer, that share no topic."""
         code = {topic: number for number, topic in enumerate(self.topics)}
-        lengths, topic_of = (
-            np.diff(self.offsets),
-            np.array([code[topic] for topic, _ in self.lists], np.int64),
-        )
+        lengths = np.diff(self.offsets)
+        topic_of = np.array([code[topic] for topic, _ in self.lists], np.int64)
         before = np.cumsum(np.bincount(topic_of, lengths)) - 1
         part_of = (before * count // max(1, len(self))).astype(np.int64)[topic_of]
         cut = []
@@ -213,8 +211,9 @@ def run_lines(run: Run) -> Iterator[str]:
         for rank, (doc, value) in enumerate(islice(rows, length), 1):
             line = f"{topic} {sample or 'Q0'} {doc} {rank} {int(value) if sample else value!r} {run.tag}\n"
             if len(line.split()) != 6:
+                found = f"white space in an id or the tag of {escape(line[:-1], 200)!r}"
                 raise UsageError(
-                    f"{escape(line[:-1], 200)!r} has blanks in its ids or tag; a run file cannot"
+                    f"{found}; expected ids and a tag without it, as a run file separates columns by it"
                 )
             yield line
 

@@ -77,7 +77,7 @@ class Targets:
         return np.where(known, own * target + (1 - own) * mass * self.background(mixture), target)
 
     def _shares(self, target: Any, groups: tuple[str, ...]) -> Floats:
-        """(topics, groups) from a target that is no mixture; `groups` may be only the known ones."""
+        """(topics, groups) from a target that is not a mixture; `groups` may be only the known ones."""
         shape, place = (len(self.topics), len(groups)), self.place
         if target == "uniform":
             return np.full(shape, 1 / len(groups))

@@ -23,8 +23,8 @@ def topic_groups(task: Task, groups: Any, topics: Sequence[str]) -> dict[str, li
     """The positions of the topics in each group.
 
     `groups` is the name of `[topic_groups.NAME]` in the task; a dict {group: globs}; a dict {topic: group} or a Series
-    of groups by topic; or a DataFrame or the path of a table with columns topic and group. A group without any of the
-    topics is an error, and so are no groups at all.
+    of groups by topic; or a DataFrame or the path of a table with columns topic and group. It is an error if there are
+    no groups, or if a group has none of the topics.
 
     >>> topic_groups(Task(), {"R": ["R*"], "M": "M1"}, ["R1", "M1", "R2"])
     {'R': [0, 2], 'M': [1]}

@@ -72,7 +72,7 @@ class AttributeView:
 
     @property
     def main_group(self) -> Ints:
-        """(…, document): the number of the group with the largest membership, or of groups if there is none."""
+        """(…, document): the number of the group with the largest membership; the number of groups if there is none."""
         counts = tuple(factor.shape[-1] for factor in self.factors)
         largest = np.ravel_multi_index([factor.argmax(axis=-1) for factor in self.factors], counts)
         group: Ints = np.where(self.known, largest, prod(counts))

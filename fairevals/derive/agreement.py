@@ -144,11 +144,6 @@ class AnnotationTally:
         return AnnotationSummary(annotators, counts, positive, *of)
 
 
-def summarise(pages: Iterable[AnnotatedPage]) -> AnnotationSummary:
-    """Count the annotations and compare the annotators."""
-    return AnnotationTally.of(pages).summary()
-
-
 def _agreement(units: Counter[Unit], annotators: Sequence[str]) -> AnnotatorAgreement:
     """Agreement over units, given how often each combination of votes occurs."""
     counts = np.array([(len(seen) - len(yes), len(yes)) for seen, yes in units])
@@ -167,7 +162,7 @@ def _agreement(units: Counter[Unit], annotators: Sequence[str]) -> AnnotatorAgre
 
 def describe_derived(derived: Derived) -> str:
     """The summary as text, with every conflict of values listed under its attribute."""
-    pages, summary = derived.pages, summarise(derived.pages)
+    pages, summary = derived.pages, AnnotationTally.of(derived.pages).summary()
     without = sum(not page.entities for page in pages)
     rows = [
         ("annotators", f"{len(summary.annotators)} ({names(summary.annotators)})"),

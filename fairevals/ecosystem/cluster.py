@@ -73,10 +73,8 @@ class Cluster(SharingExecutor):
         try:
             return future.result()
         except killed as error:
-            many = error.allowed_failures + 1
-            raise FairevalsError(
-                f"{escape(name, 300)}: {many} workers of the Dask cluster died of it, perhaps for lack of memory"
-            ) from None
+            died = f"{error.allowed_failures + 1} workers of the Dask cluster died while computing it"
+            raise FairevalsError(f"{escape(name, 300)}: {died}, perhaps for lack of memory") from None
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
         self._executor.shutdown(wait=wait)

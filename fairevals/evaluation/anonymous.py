@@ -1,4 +1,4 @@
-"""Names for runs on a public page that do not tell who submitted them, and the key that does."""
+"""Names for runs on a public page that do not reveal who submitted them, and the key to these names."""
 
 import hashlib
 import os

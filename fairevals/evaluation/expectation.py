@@ -112,10 +112,7 @@ def _within_bounds(measure: LinearMeasure, block: Block, value: Floats) -> Float
     if np.any(np.diff(attention) > 0):  # then the best ranking is not that by worth
         return value
     worth = measure.worth(block.exposed(np.zeros(block.row.shape)))
-    best, worst = (
-        measure.of_ranking(block.reordered(_ranking_by(block, sign * worth)[:, None])).ravel()
-        for sign in (-1, 1)
-    )
+    best, worst = _down_and_up(measure, block, worth)
     return np.clip(value, worst, best)
 
 
@@ -132,11 +129,14 @@ def _is_constant(measure: RankingMeasure, block: Block) -> Bools:
     if measure.attributes != "none":
         return np.zeros(len(block.topics), dtype=bool)
     grades = np.nan_to_num(block.raw_grades, nan=-np.inf)
-    one, other = (
-        measure.of_ranking(block.reordered(_ranking_by(block, sign * grades)[:, None])).ravel()
-        for sign in (-1, 1)
-    )
-    return np.asarray(one == other)
+    down, up = _down_and_up(measure, block, grades)
+    return np.asarray(down == up)
+
+
+def _down_and_up(measure: RankingMeasure, block: Block, key: Floats) -> tuple[Floats, Floats]:
+    """The values (topics,) of the rankings with the largest, and with the smallest, key of a document first."""
+    down, up = (block.reordered(_ranking_by(block, sign * key)[:, None]) for sign in (-1, 1))
+    return measure.of_ranking(down).ravel(), measure.of_ranking(up).ravel()
 
 
 def _of_rankings(measures: Mapping[str, RankingMeasure], policy: Policy, block: Block) -> dict[str, Estimate]:
@@ -174,10 +174,8 @@ def _of_rankings(measures: Mapping[str, RankingMeasure], policy: Policy, block: 
         centres, deviations = zip(*(means[str(term)] for term in terms[name]), strict=True)
         estimates[name] = Estimate(measure.combine(centres, by_topic))
         if policy.sampled:
-            value, moved = (
-                estimates[name].value,
-                np.where(counts, measure.combine(deviations, by_sample), 0.0),
-            )
+            value = estimates[name].value
+            moved = np.where(counts, measure.combine(deviations, by_sample), 0.0)
             se = np.sqrt((moved**2).sum(axis=1) / (count - 1) / count)
             se[np.isnan(value)] = np.nan
             estimates[name] = Estimate(value, se)

@@ -16,7 +16,7 @@ from fairevals.errors import InputWarning, UsageError, check_known, escape
 from fairevals.evaluation.plan import OpenRun, Plan, open_run, policy_remarks
 from fairevals.evaluation.scores import ALL
 from fairevals.io.specs import PolicySpec
-from fairevals.measures.expected_exposure import target_exposure
+from fairevals.measures.expected_exposure import ideal_exposure
 from fairevals.measures.group_sums import group_means, group_sums
 from fairevals.measures.merits import MERITS, merit
 from fairevals.measures.shares import shares_of_sum
@@ -49,7 +49,7 @@ class GroupRow:
     exposure: float
     se: float
     share: float
-    """Of the exposure of all groups; NaN where there is none."""
+    """The share of the exposure of all groups; NaN where there is no exposure."""
     target: float
     """The share that the attribute's target asks for."""
     merit: float
@@ -115,8 +115,7 @@ def document_exposures(source: Any, collection: Collection, query: ExposureQuery
         estimate = _estimate(opened.policy, block, query)
         target = nothing = np.full(block.row.shape, np.nan)
         if not query.model.looks_at_grades:  # else the attention of a rank depends on the documents above it
-            weights = query.model.weights(block.row.shape[1])[: query.cutoff]
-            target = target_exposure(block.grades, block.is_candidate, weights)
+            target = ideal_exposure(block.exposed(estimate.value), query.model, query.cutoff)
         se = nothing if estimate.se is None else estimate.se
         columns = (estimate.value, se, merit(block.grades, query.merit), target)
         names = block.documents.texts()
@@ -164,7 +163,7 @@ def _group_columns(
     if exposure.left_out is not None:
         without = np.stack([group_sums(each, *view.factors) for each in exposure.left_out])
         se = np.asarray(jackknife(sums, without).se)
-        # As for documents: samples that agree are no certainty.
+        # As for documents: samples that agree do not make a value certain.
         span = 1.0 if query.model.looks_at_grades else float(np.max(query.model.weights(block.row.shape[1])))
         se = np.where(se < AGREED * span, span * unseen[:, None], se)
     there: Bools = view.applies[:, None] & (block.retrieved > 0)[:, None]

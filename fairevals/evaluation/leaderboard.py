@@ -5,11 +5,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import numpy as np
 
-from fairevals.evaluation.scores import ALL, Scores
+from fairevals.evaluation.scores import ALL, SCORE_COLUMNS, Scores
 from fairevals.io.cells import Cell, Table, ValueCell, number
 from fairevals.typing import Floats
-
-SCORE_COLUMNS = ("run", "topic", "measure", "value", "se")
 
 
 def long_table(scores: Scores, per_topic: bool, intervals: Floats | None = None) -> Table:
@@ -90,9 +88,8 @@ def best_of(
 ) -> list[bool]:
     """Which of several runs are the best: all whose cost (see `Scores.cost`) is printed as the lowest is.
 
-    Only `eligible` runs can be the best. None is if there is only one run, or no cost that is defined. With standard
-    errors from sampling rankings, NaN for an exact value, so are the runs that only those errors keep apart from the
-    lowest: by at most 1.96·√(e² + e_lowest²).
+    Only `eligible` runs can be the best. None is if there is only one run, or no defined cost. With standard errors
+    from sampling rankings (NaN for an exact value), so are all runs within 1.96·√(e² + e_lowest²) of the lowest cost.
 
     >>> best_of([0.5, 0.49999, float("nan"), 0.7], 4)
     [True, True, False, False]

@@ -18,16 +18,11 @@ from fairevals.collection.spelling import Variants, document_variants
 from fairevals.errors import FairevalsError
 from fairevals.evaluation.across import ExposureRows, across_topics
 from fairevals.evaluation.expectation import Exposures, expectations
-from fairevals.evaluation.plan import (
-    Plan,
-    load,
-    open_run,
-    require_judged_topic,
-)
+from fairevals.evaluation.plan import Plan, load, open_run, require_judged_topic
 from fairevals.evaluation.tops import TopRanks
 from fairevals.evaluation.workers import AHEAD, Workers
-from fairevals.io.dataset import open_dataset, parts, require_rows, with_topics
-from fairevals.io.runs import cut_run
+from fairevals.io.dataset import open_dataset, parts, with_topics
+from fairevals.io.runs import cut_run, require_rows
 from fairevals.io.streams import Source
 from fairevals.typing import Floats, Ints
 
@@ -64,8 +59,8 @@ def score_piece(
     """Read and score a run, or some topics of it, wherever this is called.
 
     `shared` is None in a process that got it from `_share`. `numbers` are those of the topics that are scored, and
-    `part` has what they need beyond it; by default they are all topics, or those in the part of a file. None if there
-    is anything wrong with that part: only who reads the whole file can say what, and where.
+    `part` has what they need beyond it; by default they are all topics, or those in the part of a file. Returns None if
+    that part is invalid: only a reader of the whole file can tell what is wrong, and on which line.
     """
     collection, plan = shared or _shared[0]
     if isinstance(source, Source):
@@ -98,11 +93,20 @@ def score_piece(
             if estimate.se is not None:
                 se[m, here] = estimate.se
     numbers = np.arange(shape[1]) if numbers is None else numbers
-    variants = document_variants(run, collection.qrels)
-    rows = tuple(part.numbered(numbers) for part in kept)
-    ranks = tuple(part.numbered(numbers) for part in tops)
-    found = (tuple(run.topics), numbers, documents, opened.diagnosed(), judged, variants, rows, ranks)
-    return RunScores(run.tag, run.source, values, se, *found)
+    return RunScores(
+        tag=run.tag,
+        source=run.source,
+        values=values,
+        se=se,
+        topics=tuple(run.topics),
+        numbers=numbers,
+        documents=documents,
+        diagnosed=opened.diagnosed(),
+        judged=judged,
+        variants=document_variants(run, collection.qrels),
+        exposures=tuple(part.numbered(numbers) for part in kept),
+        tops=tuple(part.numbered(numbers) for part in tops),
+    )
 
 
 class SharingExecutor(Executor):
@@ -117,7 +121,7 @@ class SharingExecutor(Executor):
 
     @abstractmethod
     def result(self, name: str, future: Future[Any]) -> Any:
-        """The result of what was submitted; raises if nobody is left to compute it. Messages call it by the name."""
+        """The result of what was submitted; raises if no worker is left. Messages use the name."""
 
 
 _shared: list[tuple[Collection, Plan]] = []
@@ -139,7 +143,7 @@ class Piece:
 
     @property
     def name(self) -> str:
-        """What a message calls its run."""
+        """The name of its run in messages."""
         if is_path(self.source):
             return os.fspath(self.source)
         names = (getattr(self.source, attribute, None) for attribute in ("name", "source"))
@@ -194,7 +198,7 @@ LEAST_BYTES = 1 << 16
 def cut_source(source: Any, parts: int, collection: Collection, plan: Plan) -> list[tuple[Any, Ints | None]]:
     """A run cut into about so many parts that share no topic, with the numbers of their topics where they are known.
 
-    Parts of a plain file are read by whoever scores them. Any other run is cut only if computing takes longer than
+    Parts of a plain file are read where they are scored. Any other run is cut only if computing takes longer than
     reading, which happens here.
     """
     if parts > 1 and _size(source):
@@ -235,9 +239,8 @@ def piece_calls(
     """For each piece its name and the arguments of `score_piece`."""
     for number, piece in enumerate(pieces):
         if number == jobs > 1:
-            len(
-                collection.qrels.topics
-            )  # read them, if they are late, while the workers read the first pieces
+            # Late qrels are read here when they are first asked for, while the workers read the first pieces.
+            len(collection.qrels.topics)
         part = None if piece.topics is None else collection.slice_of(piece.topics)
         yield piece.name, (shared, piece.source, piece.topics, part)
     len(collection.qrels.topics)

@@ -43,7 +43,7 @@ class Plan:
     labels: Mapping[str, str] = field(default_factory=dict)
     """What is displayed for a measure, by its name: the task's labels."""
     top: int = 0
-    """So many first ranks of every topic are kept, to be shown."""
+    """How many first ranks of every topic are kept, to be shown."""
 
     def keeping(self, top: int) -> Self:
         """The same plan, which also reads and keeps the first `top` ranks of every topic."""
@@ -159,7 +159,7 @@ class OpenRun:
         return blocks(self.run, self.collection, self.plan.requirements, sampled=sampled)
 
     def diagnosed(self) -> tuple[Ints, Floats]:
-        """The lengths and scores of the first lists, for `policy_remarks`; empty if they are no log-weights."""
+        """The lengths and scores of the first lists, for `policy_remarks`; empty if they are not log-weights."""
         count = DIAGNOSED_TOPICS if self.plan.policy.kind == "pl" else 0
         lengths = np.diff(self.run.offsets[: count + 1])
         return lengths, self.run.scores[: lengths.sum()]

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 ALL = "all"
 """The topic name of the mean over topics."""
+SCORE_COLUMNS = ("run", "topic", "measure", "value", "se")
 
 
 @dataclass(frozen=True)
@@ -173,7 +174,7 @@ class Scores:
     def cost(self, run: int, measure: int) -> float:
         """A number that is smaller the better the run is: of the mean, or the mean distance from a target value.
 
-        The distance of the mean would not do: topics that miss the target on opposite sides would cancel.
+        It is not the distance of the mean: topics that miss the target on opposite sides would cancel.
         """
         direction, values = self.measures[measure].direction, self.values[run, measure]
         if direction.target is None or self.measures[measure].across_topics:
@@ -232,4 +233,4 @@ class Scores:
         """The same as a table; NaN where a value is undefined, or exact (`se`)."""
         import pandas as pd
 
-        return pd.DataFrame(self.rows(per_topic), columns=["run", "topic", "measure", "value", "se"])
+        return pd.DataFrame(self.rows(per_topic), columns=list(SCORE_COLUMNS))

@@ -26,7 +26,7 @@ class _Call:
     name: str
     arguments: tuple[Any, ...]
     deaths: int = 0
-    """How many workers have died of it."""
+    """How many workers have died while computing it."""
     reply: tuple[Any, BaseException | None] | None = None
 
     def result(self) -> Any:
@@ -55,7 +55,7 @@ class Workers:
         self.jobs, self._start = jobs, (initializer, initargs)
         self._context: Any = get_context()
         if self._context.get_start_method() == "forkserver":
-            # A server that is running does not pass on which signals are blocked; nor is it faster without preloading.
+            # A running server does not pass on which signals are blocked, and is not faster without preloading.
             self._context = get_context("spawn")
         self._processes: dict[Any, Any] = {}  # by the connection to each
         self._busy: dict[Any, _Call] = {}
@@ -75,7 +75,7 @@ class Workers:
     ) -> Iterator[Any]:
         """The results of the calls, in order; a call is a name for messages, and the arguments.
 
-        Raises what a call raises, and `FairevalsError` if two workers have died of a call.
+        Raises what a call raises, and `FairevalsError` if two workers have died while computing a call.
         """
         calls, taken, unsent = iter(calls), deque[_Call](), deque[_Call]()
         while True:
@@ -118,7 +118,7 @@ class Workers:
         idle = [connection for connection in self._processes if connection not in self._busy]
         connection = idle[0] if idle else self._add()
         self._busy[connection] = call
-        with suppress(OSError):  # it has died, as the end of its replies will tell
+        with suppress(OSError):  # it has died, which `_received` notices
             connection.send_bytes(data)
 
     def _received(self, on_report: Callable[[Any], object] = lambda report: None) -> Iterator[_Call]:

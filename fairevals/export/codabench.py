@@ -108,20 +108,21 @@ def _competition(title: str, scores: Scores, image: str, solutions: list[Any]) -
         "leaderboards": [
             {
                 **{"title": "Results", "key": "main", "submission_rule": "Force_Last"},
-                "columns": columns(scores.measures, measure_labels(scores)),
+                "columns": leaderboard_columns(scores.measures, measure_labels(scores)),
             }
         ],
     }
 
 
-def columns(measures: Sequence[Measure], labels: Mapping[str, str]) -> list[dict[str, Any]]:
+def leaderboard_columns(measures: Sequence[Measure], labels: Mapping[str, str]) -> list[dict[str, Any]]:
     """The columns of the leaderboard: the key in scores.json, and which values come first.
 
     Where a measure has a target value, the column is the mean distance to it: of values around 0 neither order is best
     first. Codabench refuses a bundle with a longer key or title than `LONGEST`.
 
     >>> from fairevals.measures import parse_measure
-    >>> for column in columns([parse_measure("nDCG@10"), parse_measure("Skew(attr='SEX')@5")], {"nDCG@10": "Gain"}):
+    >>> measures = [parse_measure("nDCG@10"), parse_measure("Skew(attr='SEX')@5")]
+    >>> for column in leaderboard_columns(measures, {"nDCG@10": "Gain"}):
     ...     print(column["key"], column["sorting"], column["title"])
     Gain desc Gain
     Skew_attr_SEX_5 asc Skew(attr='SEX')@5, distance to 0

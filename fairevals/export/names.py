@@ -9,7 +9,7 @@ from fairevals.io.folders import safe_name
 def unique(
     texts: Iterable[str], clean: Callable[[str], str], taken: Iterable[str] = (), longest: int | None = None
 ) -> list[str]:
-    """The cleaned texts, numbered where two are equal but for upper and lower case, or equal one that is `taken`.
+    """The cleaned texts, numbered where one equals another, or one that is `taken`, apart from upper and lower case.
 
     Names of more than `longest` characters are cut.
 

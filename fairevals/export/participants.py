@@ -18,7 +18,7 @@ from fairevals.typing import Floats
 
 PARTICIPANT_COLUMNS = ("measure", "topic", "value", "median", "min", "max")
 RUN_LIST = "runs.csv"
-"""Which files are whose."""
+"""The table that says which files belong to which run."""
 
 
 def participants(scores: Scores, title: str) -> Iterator[tuple[str, bytes]]:

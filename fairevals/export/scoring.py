@@ -12,7 +12,7 @@ from fairevals.collection.submission import check_submission
 from fairevals.errors import FairevalsError, InputError, Place, escape
 from fairevals.evaluation.plan import Plan
 from fairevals.evaluation.scores import Scores
-from fairevals.export.codabench import TASK_FILE, columns
+from fairevals.export.codabench import TASK_FILE, leaderboard_columns
 from fairevals.io.archives import files_in
 from fairevals.io.folders import PAGE
 from fairevals.io.lines import Problem
@@ -22,7 +22,7 @@ from fairevals.report.naming import measure_labels
 from fairevals.report.write import report_files
 
 MOST = 10
-"""How many problems of a kind are shown to who submits."""
+"""How many problems of a kind are shown to the participant."""
 
 
 def score_submission(given: str | os.PathLike[str], output: str | os.PathLike[str]) -> int:
@@ -33,7 +33,7 @@ def score_submission(given: str | os.PathLike[str], output: str | os.PathLike[st
     reference, submission, folder = Path(given) / "ref", Path(given) / "res", Path(output)
     try:
         collection = load_collection(reference / TASK_FILE)
-        plan = Plan.of(collection, None, collection.task.policy)
+        plan = Plan.of(collection)
         run = submitted_run(submission)
         problems = list(check_submission(run, collection))
         sys.stderr.writelines(problem_lines(problems))
@@ -53,9 +53,9 @@ def score_submission(given: str | os.PathLike[str], output: str | os.PathLike[st
 
 
 def submission_scores(scores: Scores) -> dict[str, float]:
-    """The values of the one run by the keys of `columns`; what is undefined is left out, and printed."""
+    """The values of the one run by the keys of `leaderboard_columns`; what is undefined is left out, and printed."""
     values = {}
-    for m, column in enumerate(columns(scores.measures, measure_labels(scores))):
+    for m, column in enumerate(leaderboard_columns(scores.measures, measure_labels(scores))):
         target = scores.measures[m].direction.target
         value = scores.mean(0, m).value if target is None else scores.cost(0, m)
         if value == value:

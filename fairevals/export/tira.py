@@ -8,7 +8,7 @@ EVALUATION = "evaluation.prototext"
 
 
 def prototext(scores: Scores) -> tuple[str, list[str]]:
-    r"""One `measure` for each mean, with its key and its value; and a remark for each that is undefined, and left out.
+    r"""One `measure` for each mean, with its key and its value; and a remark for each undefined one, which is left out.
 
     The key is the measure's name; where there are several runs, the run's name precedes it.
 

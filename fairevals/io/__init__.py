@@ -1,1 +1,1 @@
-"""fairevals."""
+"""Readers and writers of files; every error has its place."""

@@ -33,7 +33,7 @@ def is_zip(path: str | os.PathLike[str]) -> bool:
             return False
         with Path(path).open("rb") as file:
             return re.match(rb"PK(\x03\x04|\x05\x06)", file.read(4)) is not None
-    except (OSError, ValueError):  # whoever reads it reports what is wrong
+    except (OSError, ValueError):  # its reader reports what is wrong
         return False
 
 
@@ -79,7 +79,7 @@ def _opened(archive: str) -> Iterator[tuple[ZipFile, dict[str, ZipInfo]]]:
 
 
 def _is_skipped(parts: Iterable[str]) -> bool:
-    """Whether a file is none of the participant's: hidden, or added by a system."""
+    """Whether a file is not one of the participant's: hidden, or added by a system."""
     return any(part.startswith(".") or part == "__MACOSX" for part in parts)
 
 
@@ -135,7 +135,7 @@ def files_in(path: str | os.PathLike[str]) -> list[str]:
     """The paths of all files in a folder or an archive, sorted; hidden files and `__MACOSX` are skipped.
 
     An `InputError` where there is none, there are too many, or one leads elsewhere. Archives in a folder are opened,
-    those in an archive are not. A harmful archive in a folder is among the files: whoever reads it reports the error.
+    those in an archive are not. A harmful archive in a folder is among the files: its reader reports the error.
     """
     from fairevals.io.streams import reading
 

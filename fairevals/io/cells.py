@@ -1,10 +1,16 @@
 """Tables: named columns and rows of cells, and the texts of their cells."""
 
+from __future__ import annotations
+
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from fairevals.errors import escape
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 
 @dataclass(frozen=True)
@@ -33,6 +39,12 @@ class Table:
     """How many columns, from the first, say what a row is about."""
     turns: bool = False
     """Whether rows and columns may be exchanged where that is narrower."""
+
+    def frame(self) -> pd.DataFrame:
+        """The columns and the rows as a DataFrame."""
+        import pandas as pd
+
+        return pd.DataFrame(list(self.rows), columns=list(self.columns))
 
 
 def number(value: Cell, places: int | None) -> str:

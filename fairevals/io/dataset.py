@@ -16,7 +16,15 @@ import numpy as np
 from fairevals.errors import InputError, Place, UsageError, escape, names, pluralize
 from fairevals.ids import Ids, numbered, padded_buffer
 from fairevals.io.archives import files_in
-from fairevals.io.runs import Rows, RunBuilder, RunColumns, RunOptions, finite_scores, raise_repeated_row
+from fairevals.io.runs import (
+    RunBuilder,
+    RunColumns,
+    RunOptions,
+    RunRows,
+    finite_scores,
+    raise_repeated_row,
+    require_rows,
+)
 from fairevals.io.streams import Limits, Source, reading, too_large
 from fairevals.io.tables import ID_TYPES, id_text
 
@@ -171,13 +179,7 @@ def read_dataset(folder: str | os.PathLike[str], options: RunOptions) -> RunColu
     return columns
 
 
-def require_rows(name: str, rows: int) -> None:
-    """Raise if a run has no row at all. Some of the files of a folder may be empty."""
-    if not rows:
-        raise InputError(Place(name), "no row", "rows of topic, doc, score[, sample]")
-
-
-def _chunks(part: Part, samples: bool) -> Iterator[Rows]:
+def _chunks(part: Part, samples: bool) -> Iterator[RunRows]:
     """The rows of a part, one row group at a time. Columns are read as needed."""
     for fragment in part.files:
         with _opened(fragment) as file:

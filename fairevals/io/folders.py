@@ -102,7 +102,7 @@ def replacing(
 
 
 def _is_exchangeable(folder: Path) -> bool:
-    """Whether a folder can be renamed: it is no mount point, we are not in it, and the folder above can be written."""
+    """Whether a folder can be renamed: not a mount point, not the current folder, and the one above can be written."""
     nothing = f".{secrets.token_hex(8)}.part"
     try:
         if not os.access(folder.parent, os.W_OK | os.X_OK) or Path.cwd().is_relative_to(folder):

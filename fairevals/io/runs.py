@@ -19,7 +19,7 @@ from fairevals.io.check import FAIR_RUNS, Rules, raise_first, run_format
 from fairevals.io.decimals import parse_decimals
 from fairevals.io.jsonl import has_key, id_of, json_lines, list_of
 from fairevals.io.lines import joined
-from fairevals.io.specs import ORDERS
+from fairevals.io.specs import ORDERS, is_number
 from fairevals.io.streams import Source
 from fairevals.io.tables import (
     cell_text,
@@ -54,8 +54,7 @@ class RunOptions:
     def __post_init__(self) -> None:
         check_known("order", self.order, ORDERS)
         depth: Any = self.depth
-        whole = isinstance(depth, Integral) and not isinstance(depth, bool)
-        if depth is not None and not (whole and depth > 0):
+        if depth is not None and not (is_number(depth, Integral) and depth > 0):
             raise UsageError(f"depth is {escape(repr(depth))}; expected a whole number of at least 1")
 
 
@@ -173,11 +172,11 @@ class RunBuilder:
         return any(bool(np.any(part[1:] == part[:-1])) for part in (together, all_keys))
 
 
-Rows = tuple[Iterable[Place], Ids, Ids | None, Ids, Floats]
+RunRows = tuple[Iterable[Place], Ids, Ids | None, Ids, Floats]
 """Places, topics, samples, documents and scores of some rows."""
 
 
-def raise_repeated_row(chunks: Iterable[Rows]) -> None:
+def raise_repeated_row(chunks: Iterable[RunRows]) -> None:
     """Raise for the first document that comes a second time in a list, if there is one."""
     seen: dict[tuple[str, ...], Place] = {}
     for places, topics, sample, docs, _ in chunks:
@@ -207,7 +206,7 @@ _JSON_RUN = '{"q_num": "1.7", "qid": 7, "ranking": ["doc", …]}'
 _JSON_ROWS = 1 << 16
 
 
-def _json_rows(source: Source) -> Iterator[Rows]:
+def _json_rows(source: Source) -> Iterator[RunRows]:
     """The rankings of TREC Fair 2019 and 2020, JSON lines, some thousand documents at a time."""
     rows: list[tuple[Place, str, str, str]] = []
     for place, value in json_lines(source, _JSON_RUN):
@@ -222,7 +221,7 @@ def _json_rows(source: Source) -> Iterator[Rows]:
         yield _columns(rows)
 
 
-def _columns(rows: Sequence[tuple[Place, str, str, str]]) -> Rows:
+def _columns(rows: Sequence[tuple[Place, str, str, str]]) -> RunRows:
     places, topics, samples, docs = zip(*rows, strict=True)
     return places, Ids.of(topics), Ids.of(samples), Ids.of(docs), np.zeros(len(docs))
 
@@ -249,8 +248,7 @@ def read_run_columns(source: Source, options: RunOptions = BY_SCORE) -> RunColum
         return _read_json(source, file, options)
     if is_table(source):
         frame, lines = read_frame(source, ("topic", "doc", "score"))
-        if frame.empty:
-            raise InputError(Place(source.name), "no row", "rows of topic, doc, score[, sample]")
+        require_rows(source.name, len(frame))
         return run_from_frame(frame, source.name, lines, file.split(".")[0], options)
     line_format = run_format(source.whole, trailing=options.trailing)
     fair, single = len(line_format.columns) in FAIR_RUNS, len(line_format.columns) == 2
@@ -274,11 +272,17 @@ def read_run_columns(source: Source, options: RunOptions = BY_SCORE) -> RunColum
     return columns
 
 
+def require_rows(name: str, rows: int) -> None:
+    """Raise if a table has no row at all. Some of the files of a folder may be empty."""
+    if not rows:
+        raise InputError(Place(name), "no row", "rows of topic, doc, score[, sample]")
+
+
 def cut_run(source: Source, parts: int) -> list[Source]:
     """Cut a run of TREC lines into about so many parts of similar size; the whole if it cannot be cut.
 
-    A cut is where the topic changes, so that no topic is in two parts if all its lines stand together. Whoever reads
-    the parts must check that: only a few lines are read here.
+    A cut is where the topic changes, so that no topic is in two parts if all its lines are consecutive. The
+    reader of the parts must check that: only a few lines are read here.
     """
     if parts < 2 or not source.is_plain or is_table(source):
         return [source]

@@ -36,7 +36,7 @@ BOLD, DIM, GREEN, RESET = "\033[1m", "\033[2m", "\033[32m", "\033[0m"
 class Screen:
     """What a table is laid out for: the width, and whether there are box characters and colours.
 
-    Whatever is no terminal has 80 columns, so that files and pipes do not depend on a window.
+    Anything but a terminal has 80 columns, so that files and pipes do not depend on a window.
     """
 
     columns: int = COLUMNS

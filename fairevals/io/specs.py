@@ -25,7 +25,7 @@ DIVERGENCE_NAMES = ("JSD", "NMD", "RNOD", "RSNOD", "NVD", "RNSS")
 
 
 def is_number(value: Any, kind: Any = Real) -> bool:
-    """Whether a value is a number of a kind; a bool is none."""
+    """Whether a value is a number of a kind; a bool is not."""
     return isinstance(value, kind) and not isinstance(value, bool)
 
 

@@ -145,7 +145,7 @@ def reads_once(path: str | os.PathLike[str]) -> bool:
     """Whether a path can be read only once: standard input, a pipe, a device."""
     try:
         mode = 0 if os.fspath(path) == "-" else Path(path).stat().st_mode
-    except (OSError, ValueError):  # whoever opens it reports what is wrong
+    except (OSError, ValueError):  # its reader reports what is wrong
         return False
     return not (stat.S_ISREG(mode) or stat.S_ISDIR(mode))
 
@@ -170,7 +170,7 @@ def reading(name: str, broken: str = "cannot be read", limit: int = 60) -> Itera
 def checked_path(what: Any) -> str | os.PathLike[str]:
     """The same, if it is a path."""
     if not isinstance(what, (str, os.PathLike)) or "\0" in os.fspath(what):
-        raise UsageError(f"{escape(repr(what))} is no path; expected the path of a file")
+        raise UsageError(f"{escape(repr(what))} is not a path; expected the path of a file")
     return what
 
 

@@ -19,7 +19,7 @@ from fairevals.io.specs import (
     target_files,
 )
 from fairevals.io.streams import Source, checked_path, written_bytes
-from fairevals.io.task_checks import Check, Checker, labelled, labels
+from fairevals.io.task_checks import Check, Checker, check_labels, labelled
 from fairevals.io.task_writer import TaskWriter
 
 MAX_KEY_PARTS = 100
@@ -98,7 +98,7 @@ class Task:  # noqa: PLW1641 # it has no hash, because it holds dicts
         if isinstance(self.runs, (str, os.PathLike)):
             object.__setattr__(self, "runs_table", Path(self.runs))
         files = dict.fromkeys(("path", "runs_table"), checker.optional_path)
-        checks = {**checker.checks(), "labels": labels, **files}
+        checks = {**checker.checks(), "labels": check_labels, **files}
         values = checker.section({name: getattr(self, name) for name in checks}, (), checks)
         values["labels"] |= {measure: label for measure, label in values["measures"] if label}
         values["measures"] = tuple(measure for measure, _ in values["measures"])

@@ -72,7 +72,7 @@ _numbers = _check(
     ),
     lambda value: tuple(map(float, value)),
 )
-labels = _check(
+check_labels = _check(
     "a label for each measure, such as {'ERR@20': 'ERR'}",
     lambda value: isinstance(value, Mapping) and all(isinstance(item, str) for item in value.values()),
     lambda value: {str(measure): label for measure, label in value.items()},
@@ -166,6 +166,11 @@ class Checker:
                 raise self.wrong((*at, key), value, str(error)) from None
         return values
 
+    def tables(self, parent: Any, key: str, check: Callable[[str, Any], Any]) -> dict[str, Any]:
+        """The values of a table whose keys are names; `check` gets a name and its value."""
+        names = parent if isinstance(parent, Mapping) else ()
+        return self.section(parent, (key,), {name: partial(check, name) for name in names})
+
     def checks(self) -> dict[str, Check]:
         """The check of each key."""
         return {
@@ -227,8 +232,7 @@ class Checker:
                 raise self.wrong((*at, single[0]), value[single[0]], expected)
             return checked
 
-        keys = given if isinstance(given, Mapping) else ()
-        return self.section(given, ("topic_groups",), {name: partial(groups, name) for name in keys})
+        return self.tables(given, "topic_groups", groups)
 
     def target(self, at: tuple[str, ...], known: tuple[str, ...], value: Any) -> Any:
         if isinstance(value, TargetMixture):
@@ -286,13 +290,10 @@ class Checker:
         return Place(".".join(("Task", *at)))
 
     def attributes(self, given: Any) -> dict[str, AttributeSpec]:
-        keys = given if isinstance(given, Mapping) else ()
-        return self.section(given, ("attributes",), {name: partial(self.attribute, name) for name in keys})
+        return self.tables(given, "attributes", self.attribute)
 
     def intersections(self, given: Any) -> dict[str, IntersectionSpec]:
-        keys = given if isinstance(given, Mapping) else ()
-        checks = {name: partial(self.intersection, name) for name in keys}
-        return self.section(given, ("intersections",), checks)
+        return self.tables(given, "intersections", self.intersection)
 
     def policy(self, given: Any) -> PolicySpec:
         if isinstance(given, PolicySpec):

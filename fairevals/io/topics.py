@@ -6,9 +6,8 @@ from dataclasses import dataclass, field
 
 from fairevals.errors import InputError, Place, escape
 from fairevals.io.jsonl import has_key, id_of, json_lines
-from fairevals.io.lines import data_lines
 from fairevals.io.streams import Source
-from fairevals.io.tables import check_id, table, text_lines
+from fairevals.io.tables import check_id, header_of, table, text_lines
 
 ID_COLUMNS = ("topic", "id", "qid")
 """What the column of ids may be called."""
@@ -53,8 +52,7 @@ def _rows(source: Source) -> tuple[list[str], Iterable[tuple[int, list[str]]]]:
     """The names of the columns after the id, and the line, id and columns of each topic."""
     if key := next((key for key in ("id", "qid") if has_key(source, key)), ""):
         return _json_rows(source, key)
-    _, first = next(data_lines(source), (0, b""))
-    names = [name.strip().strip('"') for name in first.decode(errors="replace").replace("\t", ",").split(",")]
+    names = header_of(source)
     key = next((column for column in ID_COLUMNS if column in names), ID_COLUMNS[0])
     if len(names) == 1 and key not in names:
         lines = text_lines(source, "a list of topics")

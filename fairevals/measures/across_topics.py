@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from fairevals.collection import ExposedTopics
-from fairevals.measures.base import HIGHER, LOWER, AcrossTopicsMeasure, named, param, unit
+from fairevals.measures.base import HIGHER, LOWER, AcrossTopicsMeasure, attr_param, param, unit
 from fairevals.measures.numeric import divide
 from fairevals.measures.shares import shares_of_sum
 from fairevals.typing import Floats, Ints
@@ -176,7 +176,7 @@ class L2(AcrossTopicsMeasure):
     source = "Biega, Diaz, Ekstrand, Kohlmeier: Overview of the TREC 2019 Fair Ranking track"
     attributes = "one"
 
-    attr: str = param(None, "the attribute's name", check=named)
+    attr: str = attr_param()
 
     def of_topics(self, exposed: ExposedTopics, weights: Floats) -> Floats:
         exposure, relevance = (

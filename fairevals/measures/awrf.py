@@ -12,7 +12,7 @@ from fairevals.measures.base import (
     ExposureMeasure,
     WithAttention,
     attention_param,
-    named,
+    attr_param,
     param,
 )
 from fairevals.measures.divergences import jensen_shannon_divergence
@@ -62,7 +62,7 @@ class AWRF(ExposureMeasure):
     )
     attributes = "one"
 
-    attr: str = param(None, "the attribute's name", check=named)
+    attr: str = attr_param()
     base: str = param("2", "base of the divergence's logarithm", choices=("2", "e"))
 
     def of_exposure(self, exposed: Exposed) -> Floats:
@@ -98,7 +98,7 @@ class M1(WithAttention, CompositeMeasure):
     source = "Ekstrand, McDonald, Raj, Johnson: Overview of the TREC 2021 Fair Ranking track"
     attributes = "one"
 
-    attr: str = param(None, "the attribute's name", check=named)
+    attr: str = attr_param()
     attention: str | tuple[float, ...] = attention_param("attention model of both, such as 'trecfair'")
     base: str = param("2", "base of AWRF's logarithm", choices=("2", "e"))
     dcg: str = param("log2", "gain of a grade in nDCG: g, or 2^g−1", choices=("log2", "exp-log2"))

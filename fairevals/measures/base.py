@@ -88,6 +88,16 @@ def named(value: Any) -> bool:
     return isinstance(value, str) and value != ""
 
 
+def optional(check: Callable[[Any], bool]) -> Callable[[Any], bool]:
+    """The same check of a parameter that may also be None."""
+    return lambda value: value is None or check(value)
+
+
+def attr_param() -> Any:
+    """The declaration of the parameter `attr` in every measure that needs an attribute."""
+    return param(None, "the attribute's name", check=named)
+
+
 M = TypeVar("M", bound="Measure")
 
 
@@ -329,12 +339,11 @@ class WithAttention(Measure):
         """The value for each topic, from exposures under `attention` cut at `cutoff`; NaN where undefined."""
         return self.value_and_gradient(exposed)[0]
 
-    def gradient(self, exposed: Exposed) -> Floats:
-        """∂value/∂exposure, (topics, documents); 0 on topics where the value is undefined."""
-        return self.value_and_gradient(exposed)[1]
-
     def value_and_gradient(self, exposed: Exposed) -> tuple[Floats, Floats]:
-        """Both at once, because they share work; a measure without a gradient overrides `of_exposure` alone."""
+        """The value, and ∂value/∂exposure (topics, documents), 0 on topics where the value is undefined.
+
+        Both at once, because they share work. A measure without a gradient overrides `of_exposure` alone.
+        """
         raise UsageError(f"{self} has no gradient, so it cannot be trained for")
 
     def smoothed(self, exposed: Exposed, smoothing: float) -> tuple[Floats, Floats]:

@@ -8,7 +8,7 @@ import numpy as np
 
 from fairevals.collection import Exposed
 from fairevals.collection.memberships import Membership
-from fairevals.measures.base import LOWER, ExposureMeasure, named, param
+from fairevals.measures.base import LOWER, ExposureMeasure, attr_param, param
 from fairevals.measures.group_sums import group_sums, spread
 from fairevals.measures.merits import merit, merit_param
 from fairevals.measures.numeric import divide, hinge, rank_sum, stretches
@@ -327,7 +327,7 @@ class DGroup(ExposureMeasure):
     source = "Singh, Joachims: Policy learning for fairness in ranking. NeurIPS 2019"
     attributes = "one"
 
-    attr: str = param(None, "the attribute's name", check=named)
+    attr: str = attr_param()
     pairs: str = param("mean", "how pairs of groups are aggregated", choices=("mean", "max"))
     ties: str = param("both", "what counts between groups of equal merit", choices=("both", "first"))
     merit: str = merit_param()

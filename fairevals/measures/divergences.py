@@ -127,10 +127,8 @@ def _order_aware(p: Floats, target: Floats, distance: Floats) -> Floats:
 def _mean_distance(support: Bools) -> Floats:
     """The mean of |i−j| over the groups i of the support, for each group j; NaN for an empty support."""
     place = np.arange(support.shape[-1])
-    size, total = (
-        np.count_nonzero(support, axis=-1, keepdims=True),
-        (support * place).sum(axis=-1, keepdims=True),
-    )
+    size = np.count_nonzero(support, axis=-1, keepdims=True)
+    total = (support * place).sum(axis=-1, keepdims=True)
     up_to, sum_up_to = np.cumsum(support, axis=-1), np.cumsum(support * place, axis=-1)
     # Σ_{i≤j} (j−i) + Σ_{i>j} (i−j), in whole numbers.
     return divide(2 * (place * up_to - sum_up_to) + total - place * size, size, size > 0)

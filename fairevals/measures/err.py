@@ -62,7 +62,7 @@ def intentwise_rank_biased_utility(grades: Floats, max_grade: float, phi: float 
 
 @dataclass(frozen=True)
 class IRBU(RankingMeasure):
-    """The utility part of rank-biased utility for one intent: the effort to the stop costs 1−phi a rank."""
+    """The utility part of rank-biased utility for one intent: each rank that the user looks at costs a share 1−phi."""
 
     name = "iRBU"
     direction = HIGHER

@@ -8,7 +8,7 @@ import numpy as np
 from fairevals.attention import Attention
 from fairevals.collection import Exposed
 from fairevals.errors import UsageError
-from fairevals.measures.base import HIGHER, LOWER, ExposureMeasure, named, param
+from fairevals.measures.base import HIGHER, LOWER, ExposureMeasure, attr_param, named, optional, param
 from fairevals.measures.group_sums import group_sums, spread
 from fairevals.measures.numeric import divide, hinge, rank_sum, stretches
 from fairevals.typing import Bools, Floats
@@ -72,7 +72,7 @@ class ExpectedExposureMeasure(ExposureMeasure):
     attr: str | None = param(
         None,
         "the attribute into whose groups exposure is summed first; None: documents",
-        check=lambda attr: attr is None or (isinstance(attr, str) and attr != ""),
+        check=optional(named),
     )
     target: str = param(
         "ideal", "ε*: of the ideal policy, or the attribute's target in the task", choices=("ideal", "task")
@@ -150,8 +150,8 @@ class EEL(ExpectedExposureMeasure):
 class EED(ExpectedExposureMeasure):
     """How unevenly exposure is spread, whatever the grades.
 
-    It is low, too, where little exposure is given: by short lists, and with relevant_only=True by lists of what is not
-    relevant. Read it beside EE_R.
+    It is also low where little exposure is given: by short lists and, with relevant_only=True, by lists of documents
+    that are not relevant. Read it beside EE_R.
     """
 
     name = "EE_D"
@@ -176,13 +176,13 @@ class EER(ExpectedExposureMeasure):
 
 @dataclass(frozen=True)
 class UEXP(ExposureMeasure):
-    """By how much documents get a smaller share of the exposure than of that of the ideal policy, summed into groups.
+    """How much smaller the documents' shares of exposure are than under the ideal policy, summed into groups.
 
-    Squared over groups it is large where one group bears the underexposure; with total=True it is the underexposure of
-    all of them. ε* is that of EE_L: 0 for documents that are not candidates. They can take exposure from the others,
-    so padding with unjudged documents costs, and so does leaving documents out. Documents of which the attribute says
-    nothing are in no group's sum. Undefined on a topic without candidates or without exposure, where no candidate has a
-    membership, or the attribute does not apply.
+    The sums are squared, so that the value is large where one group bears the underexposure; with total=True they are
+    added as they are. ε* is that of EE_L: 0 for documents that are not candidates. They can take exposure from the
+    others, so padding with unjudged documents costs, and so does leaving documents out. Documents of which the
+    attribute says nothing are in no group's sum. Undefined on a topic without candidates or without exposure, where no
+    candidate has a membership, or the attribute does not apply.
 
     >>> UEXP(attr="SEX", total=True) @ 20
     UEXP(attr='SEX',total=True)@20
@@ -194,7 +194,7 @@ class UEXP(ExposureMeasure):
     source = "Ekstrand, McDonald, Raj, Johnson: Overview of the TREC 2022 Fair Ranking track (code: L2UEXP and TotUEXP)"
     attributes = "one"
 
-    attr: str = param(None, "the attribute's name", check=named)
+    attr: str = attr_param()
     total: bool = param(False, "sum the groups' underexposures, without squares", choices=(False, True))
 
     def value_and_gradient(self, exposed: Exposed) -> tuple[Floats, Floats]:

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 
 from fairevals.collection import Ranked
-from fairevals.measures.base import HIGHER, RankingMeasure, named, param
+from fairevals.measures.base import HIGHER, RankingMeasure, attr_param, named, optional, param
 from fairevals.measures.numeric import rank_sum
 from fairevals.measures.prefix import EPS, skip_unmapped
 from fairevals.typing import Array, Floats, Ints
@@ -157,12 +157,12 @@ class FAIR(RankingMeasure):
     )
     attributes = "one"
 
-    attr: str = param(None, "the attribute's name", check=named)
+    attr: str = attr_param()
     protected: str = param(None, "the protected group", check=named)
     alpha: float | None = param(
         None,
         "significance level of the test, a number between 0 and 1; None: no test",
-        check=lambda alpha: alpha is None or (isinstance(alpha, float) and 0 < alpha < 1),
+        check=optional(lambda alpha: isinstance(alpha, float) and 0 < alpha < 1),
     )
     null: str = param(
         "binomial",

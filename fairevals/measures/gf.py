@@ -7,7 +7,7 @@ import numpy as np
 
 from fairevals.collection import Ranked, View
 from fairevals.errors import UsageError
-from fairevals.measures.base import HIGHER, RankingMeasure, named, param, unit
+from fairevals.measures.base import HIGHER, RankingMeasure, attr_param, param, unit
 from fairevals.measures.divergences import DIVERGENCES, Divergence
 from fairevals.measures.err import ERR, IRBU, stop_probabilities
 from fairevals.measures.numeric import divide, rank_sum
@@ -77,11 +77,12 @@ def judged_probability(weights: Floats, membership: Floats) -> Floats:
 
 @dataclass(frozen=True)
 class GF(RankingMeasure):
-    """How near the groups at the top are to the target, as a user sees it who stops where ERR's user stops.
+    """How near the groups at the top are to the target, for a user who stops where ERR's user stops.
 
     0 where nothing relevant is ranked, as for ERR. Under `unmapped = "skip"` users who stop before the first document
-    with a membership are left out: of all users of a policy, whichever ranking they see. Undefined where no document
-    with a membership is ever ranked, and on a topic to which the attribute does not apply, or without a target.
+    with a membership are left out, and the rankings of a policy are weighted by the probability of the other users.
+    Undefined where no document with a membership is ever ranked, and on a topic to which the attribute does not apply,
+    or without a target.
     """
 
     name = "GF"
@@ -94,7 +95,7 @@ class GF(RankingMeasure):
     attributes = "one"
     missing = 0.0
 
-    attr: str = param(None, "the attribute's name", check=named)
+    attr: str = attr_param()
     div: str | None = param(
         None, "the divergence; None: the attribute's own in the task", choices=(None, *DIVERGENCES)
     )

@@ -6,7 +6,7 @@ import numpy as np
 
 from fairevals.collection import View
 from fairevals.errors import UsageError
-from fairevals.measures.base import HIGHER, LinearMeasure, attention_param, param, positive, unit
+from fairevals.measures.base import HIGHER, LinearMeasure, attention_param, optional, param, positive, unit
 from fairevals.measures.merits import exponential
 from fairevals.measures.numeric import rank_sum
 from fairevals.typing import Floats
@@ -73,7 +73,7 @@ class RBP(LinearMeasure):
     rel: float | None = param(
         None,
         "the least grade that counts as relevant, above 0",
-        check=lambda rel: rel is None or positive(rel),
+        check=optional(positive),
     )
 
     @property

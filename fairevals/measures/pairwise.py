@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from fairevals.collection import Ranked
-from fairevals.measures.base import LOWER, RankingMeasure, named, param
+from fairevals.measures.base import LOWER, RankingMeasure, attr_param
 from fairevals.measures.numeric import divide, rank_sum
 from fairevals.measures.prefix import EPS
 from fairevals.typing import Bools, Floats
@@ -53,7 +53,7 @@ class ARP(RankingMeasure):
     )
     attributes = "one"
 
-    attr: str = param(None, "the attribute's name", check=named)
+    attr: str = attr_param()
 
     def of_ranking(self, ranked: Ranked) -> Floats:
         attribute = ranked.cut(self.cutoff).attribute(self.attr)

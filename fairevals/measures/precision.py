@@ -89,7 +89,7 @@ def reciprocal_rank(relevant: Array) -> Floats:
 
 @dataclass(frozen=True)
 class RR(RankingMeasure):
-    """Reciprocal rank of the first relevant document; 0 if there is none, found or at all."""
+    """Reciprocal rank of the first relevant document; 0 if none is retrieved, or the topic has none."""
 
     name = "RR"
     direction = HIGHER

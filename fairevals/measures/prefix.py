@@ -19,7 +19,7 @@ from typing import TypeAlias
 import numpy as np
 
 from fairevals.collection import AttributeView, Ranked
-from fairevals.measures.base import LOWER, RankingMeasure, named, param, unit
+from fairevals.measures.base import LOWER, RankingMeasure, attr_param, named, param, unit
 from fairevals.measures.numeric import divide, rank_sum
 from fairevals.measures.ratios import sides
 from fairevals.typing import Array, Bools, Floats, Ints
@@ -141,7 +141,7 @@ class PrefixMeasure(RankingMeasure):
     source = "Yang, Stoyanovich: Measuring fairness in ranked outputs. SSDBM 2017"
     attributes = "one"
 
-    attr: str = param(None, "the attribute's name", check=named)
+    attr: str = attr_param()
     protected: str = param(None, "the protected group", check=named)
     step: int = param(10, "documents per step, at least 1", check=lambda n: type(n) is int and n > 0)
     normalise: bool = param(True, "divide by the largest sum of any order", choices=(True, False))

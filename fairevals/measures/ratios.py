@@ -8,7 +8,7 @@ import numpy as np
 from fairevals.collection import AttributeView, Exposed
 from fairevals.collection.memberships import SparseMembership
 from fairevals.errors import unknown
-from fairevals.measures.base import LOWER, ExposureMeasure, named, near, param
+from fairevals.measures.base import LOWER, ExposureMeasure, attr_param, named, near, optional, param
 from fairevals.measures.group_sums import group_means, group_sums, spread
 from fairevals.measures.merits import merit, merit_param
 from fairevals.measures.numeric import divide, rank_sum
@@ -98,11 +98,11 @@ class RatioMeasure(ExposureMeasure):
     direction = near(0.0)
     attributes = "one"
 
-    attr: str = param(None, "the attribute's name", check=named)
+    attr: str = attr_param()
     protected: str | None = param(
         None,
         "the group that is compared with the rest of the attribute; None: the two groups that differ most",
-        check=lambda group: group is None or named(group),
+        check=optional(named),
     )
 
     def __post_init__(self) -> None:

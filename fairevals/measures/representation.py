@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from fairevals.collection import Ranked
-from fairevals.measures.base import LOWER, RankingMeasure, named, near, param
+from fairevals.measures.base import LOWER, RankingMeasure, attr_param, near, param
 from fairevals.measures.numeric import divide, rank_sum
 from fairevals.measures.prefix import EPS
 from fairevals.typing import Floats, Ints
@@ -106,7 +106,7 @@ class _RepresentationMeasure(RankingMeasure):
     )
     attributes = "one"
 
-    attr: str = param(None, "the attribute's name", check=named)
+    attr: str = attr_param()
 
     def of_ranking(self, ranked: Ranked) -> Floats:
         ranked = ranked.cut(self.cutoff)
@@ -123,7 +123,7 @@ class _RepresentationMeasure(RankingMeasure):
 class NDKL(_RepresentationMeasure):
     """Normalised discounted Kullback-Leibler divergence: how far the groups in every prefix are from the target.
 
-    0 where every prefix meets the target, which hard memberships cannot: prefixes are short. The divergence is in nats.
+    0 where every prefix meets the target; with hard memberships, short prefixes cannot. The divergence is in nats.
     A target share below 1e-7 counts as 1e-7, so that ranking a group with target 0 costs much, but not infinitely.
     Documents without a membership are skipped. A list shorter than the cutoff is judged by the ranks that it has: to
     end a list before its groups drift from the target helps. Documents need not be relevant or judged to count.

@@ -44,6 +44,7 @@ _GRID_CELLS = 1 << 22  # elements of a temporary array
 _CHUNK_CELLS = 1 << 20  # counts stored for a chunk
 _CHUNK_ROWS = 1024  # so that the arrays of small topics stay in the processor's cache
 _FEW_CELLS = 1 << 15  # up to here, padding blocks to one size costs less than another chunk
+_CANDIDATES = 16  # nodes that are tried at a time as the last one
 _ARRIVED_Y = 7.0  # exp(−e^7) is 0: a larger y changes nothing
 
 
@@ -147,11 +148,11 @@ def _narrow_gaps(ordered: Floats, documents: Ints, widest: Floats) -> Floats:
     return shifted
 
 
-def _full_by(ordered: Floats, needed: Floats, left: Floats, end: Floats, candidates: int = 16) -> Floats:
+def _full_by(ordered: Floats, needed: Floats, left: Floats, end: Floats) -> Floats:
     """An x, at most ``end``, from which on the expected count is at least ``needed``."""
     right = end
-    shares = np.arange(1, candidates + 1) / candidates
-    slab = max(1, _GRID_CELLS // (candidates * ordered.shape[1]))
+    shares = np.arange(1, _CANDIDATES + 1) / _CANDIDATES
+    slab = max(1, _GRID_CELLS // (_CANDIDATES * ordered.shape[1]))
     for _ in range(2):
         x = left[:, np.newaxis] + (right - left)[:, np.newaxis] * shares
         reached = np.empty(x.shape, dtype=bool)

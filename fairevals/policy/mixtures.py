@@ -54,7 +54,7 @@ def mixture_of(model: Attention, ranks: int, tolerance: float) -> GeometricMixtu
     ``⟨z^a, z^b⟩ = v_{1+a+b}``, and ``⟨z^a, z · z^b⟩ = v_{2+a+b}``. The ratios are the eigenvalues of the
     multiplication by z, compressed to the directions in which powers of z are longest; for all polynomials of a
     degree that would be Gauss quadrature (Golub & Welsch 1969). The shares follow by least squares. None if
-    the weights are no such mixture, or the tolerance is too close to rounding.
+    the weights are not such a mixture, or the tolerance is too close to rounding.
     """
     weights = model.weights(ranks)
     power, fitted = _spaced(ranks // 2, _BASIS), _spaced(ranks, _FITTED)

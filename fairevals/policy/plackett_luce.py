@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
+from numbers import Integral
 from typing import Literal
 
 import numpy as np
@@ -10,6 +11,7 @@ from numpy.typing import ArrayLike
 
 from fairevals.attention import Attention, AttentionLike, parse_attention
 from fairevals.errors import UsageError, check_known, escape, pluralize
+from fairevals.io.specs import is_number
 from fairevals.policy.exact import exact_exposure, exact_rank_probabilities, exposure_gradient
 from fairevals.policy.grid import Chunk, Grid, chunks_of, lay_grid
 from fairevals.policy.mixtures import mixture_of
@@ -313,7 +315,7 @@ def _floats(values: ArrayLike, name: str) -> Floats:
 
 
 def _whole(value: int, least: int, name: str) -> int:
-    if not isinstance(value, int | np.integer) or isinstance(value, bool) or value < least:
+    if not is_number(value, Integral) or value < least:
         raise UsageError(f"{name} must be a whole number of at least {least}, got {escape(repr(value))}")
     return int(value)
 

@@ -13,7 +13,7 @@ from fairevals.policy.plackett_luce import Estimate, PlackettLuce, agreeing_se
 from fairevals.typing import Bools, Floats, Ints
 
 EXPOSURE_TOLERANCE = 1e-12
-"""Of exact exposure: far below the printed digits, so that a perfect nDCG does not read 1.0000000001."""
+"""Of exact exposure: far below the printed digits, so that a perfect nDCG is not printed as 1.0000000001."""
 JACKKNIFE_BATCHES = 20
 """The number of batches into which samples are divided for the jackknife."""
 

@@ -1,12 +1,14 @@
 """Rankings drawn from Plackett-Luce policies."""
 
 from collections.abc import Iterator, Sequence
+from numbers import Integral
 from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fairevals.errors import UsageError, escape, pluralize
+from fairevals.io.specs import is_number
 from fairevals.typing import Floats, Ints
 
 Seed: TypeAlias = int | np.random.Generator | None
@@ -31,7 +33,7 @@ def checked_seed(given: Any, name: str = "rng") -> int | np.random.Generator:
     """
     if given is None or isinstance(given, np.random.Generator):
         return np.random.default_rng(given)
-    if isinstance(given, int | np.integer) and not isinstance(given, bool) and given >= 0:
+    if is_number(given, Integral) and given >= 0:
         return int(given)
     expected = "a whole number of at least 0, a numpy Generator, or None for fresh random numbers"
     raise UsageError(f"{name}={escape(repr(given))}; expected {expected}")

@@ -4,6 +4,7 @@ import math
 from collections.abc import Sequence, Set
 from dataclasses import dataclass
 from functools import cached_property
+from typing import ClassVar
 
 import numpy as np
 
@@ -17,9 +18,11 @@ from fairevals.statistics.inference import mean_interval
 from fairevals.statistics.tukey import RunGroups, significance_groups, tukey_family
 from fairevals.typing import Bools, Floats
 
+ALPHA = 0.05
+"""The significance level of letters; intervals have the level 1 − ALPHA."""
 USEFULNESS, FAIRNESS, BOTH, OTHER = "utility", "fairness", "both", "other"
 _ROLES = {"GFR": BOTH, "EE_R": USEFULNESS}
-"""Measures whose class does not tell: GFR combines both, EE_R is the relevance part of expected exposure."""
+"""Measures whose class does not show their role: GFR combines both, EE_R is the relevance part of expected exposure."""
 
 
 def role(measure: Measure) -> str:
@@ -103,9 +106,9 @@ class Board:
 
     scores: Scores
     entries: tuple[tuple[BoardEntry, ...], ...]
-    alpha: float
     groups: tuple[RunGroups, ...]
     """The letters of each measure, with the family of runs that they are for."""
+    alpha: ClassVar[float] = ALPHA
 
     @cached_property
     def order(self) -> list[int]:
@@ -145,14 +148,13 @@ def letters(
     baseline: int | None = None,
     references: Set[int] = frozenset(),
     seed: int = 0,
-    alpha: float = 0.05,
 ) -> list[RunGroups]:
     """The letters of every measure, for the runs that are neither baseline nor reference, by status or as named."""
     families = (
         tukey_family(scores, m, baseline=baseline, references=references) for m in range(len(scores.measures))
     )
     return [
-        significance_groups(scores, m, family, alpha=alpha, seed=seed) for m, family in enumerate(families)
+        significance_groups(scores, m, family, alpha=ALPHA, seed=seed) for m, family in enumerate(families)
     ]
 
 
@@ -176,17 +178,16 @@ def board(
     baseline: int | None = None,
     references: Set[int] = frozenset(),
     seed: int = 0,
-    alpha: float = 0.05,
 ) -> Board:
     """Means, t intervals over topics, and letters by randomised Tukey HSD.
 
     Letters are for the runs that are neither baseline nor reference, by status or as named here.
     """
-    groups = letters(scores, baseline=baseline, references=references, seed=seed, alpha=alpha)
+    groups = letters(scores, baseline=baseline, references=references, seed=seed)
     columns: list[list[BoardEntry]] = []
     for m in range(len(scores.measures)):
         runs, complete = range(len(scores.runs)), (~scores.incomplete[:, m]).tolist()
-        means = [(scores.mean(r, m), *mean_interval(scores, r, m, 1 - alpha)) for r in runs]
+        means = [(scores.mean(r, m), *mean_interval(scores, r, m, 1 - ALPHA)) for r in runs]
         best = best_runs(scores, m, runs, DECIMALS)
         columns.append(
             [
@@ -206,4 +207,4 @@ def board(
                 for r, (mean, interval, spread) in enumerate(means)
             ]
         )
-    return Board(scores, tuple(zip(*columns, strict=True)), alpha, tuple(groups))
+    return Board(scores, tuple(zip(*columns, strict=True)), tuple(groups))

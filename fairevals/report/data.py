@@ -23,7 +23,7 @@ NAME_LENGTH = 60
 """How many characters of a name are shown; the leaderboard has the whole name as a tooltip."""
 
 BRIEF = 22
-"""And in a figure."""
+"""How many characters of a name are shown in a figure."""
 
 
 def page_data(report: Report) -> dict[str, Any]:

@@ -28,7 +28,7 @@ CHOICES = ("all", "front", "none")
 MAX_RANKS = 160_000
 """The first ranks of all runs are in the page if there are at most so many: 40 runs × 200 topics × 20 ranks."""
 MAX_CHARACTERS = 2_800_000
-"""And if they take at most so many characters there."""
+"""The first ranks may take at most so many characters of the page."""
 MAX_ID = 100
 """How many characters of a document's id are shown."""
 SHARE = 10_000
@@ -119,7 +119,7 @@ def encode(
       or else 1 + the number of groups + the place of its row in `soft`; null for one that does not apply;
     - `targets`: for each attribute the place of its target, or null;
     - `ranks`: for each run and rank, 1 + the place of its document; 0 where the ranking has ended;
-    - `exposure`: likewise in units of 1/`share`, if the policy is not one ranking.
+    - `exposure`: for each run and rank, in units of 1/`share`; only if the policy is not one ranking.
     """
     topics = len(collection.qrels.topics)
     runs = np.repeat(np.arange(len(tops)), [top.rank.size for top in tops.values()])

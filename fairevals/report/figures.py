@@ -58,12 +58,12 @@ def tradeoff_figure(
     """
     with _panels(len(up), 4.2, 3.6) as (figure, planes):
         for axes, measure in zip(planes, up, strict=True):
-            draw_plane(axes, board, names, across, measure, kinds)
+            draw_tradeoff(axes, board, names, across, measure, kinds)
         figure_legend(figure)
     return figure
 
 
-def draw_plane(
+def draw_tradeoff(
     axes: Axes, board: Board, names: Sequence[str], across: int, up: int, kinds: Mapping[int, str]
 ) -> None:
     """The means of two measures with intervals, and the Pareto front."""

@@ -26,7 +26,7 @@ from fairevals.report.sources import FileInfo, files_of, metadata_of, versions
 from fairevals.report.style import labels
 from fairevals.report.training import TrainingSummary, read_summaries
 from fairevals.report.weights import WeightedParts, parts_of_gfr, weighted_parts
-from fairevals.statistics.compare import Comparisons, compare, remarks
+from fairevals.statistics.compare import Comparisons, compare_with_baseline, remarks
 from fairevals.statistics.correlation import RankCorrelations, correlated, rank_correlations
 from fairevals.statistics.pairing import NEGLIGIBLE_SAMPLING, Paired, mean, pair, position
 from fairevals.typing import Floats
@@ -39,7 +39,7 @@ MAX_ATTRIBUTES = 12
 
 
 Stages = Callable[[str, int, int], None]
-"""Is told of progress: the stage, how much of it is done, and of how much."""
+"""Called with the progress: the stage, how much of it is done, and the total."""
 
 
 @dataclass(frozen=True)
@@ -235,7 +235,7 @@ def gather(
     if len(scores.runs) > 1:
         options: Any = {"test": test, "correction": correction, "seed": seed}
         show("statistics", 1, 4)
-        comparisons = compare(scores, compared, **options)
+        comparisons = compare_with_baseline(scores, compared, **options)
         show("statistics", 2, 4)
         correlations = rank_correlations(scores, seed=seed) if len(correlated(scores)) > 1 else None
     roles = [role(measure) for measure in scores.measures]
@@ -297,7 +297,7 @@ def gather(
 
 def _remarks(report: Report) -> Iterator[str]:
     scores, means = report.scores, report.board
-    if report.comparisons is None:  # else the comparisons tell it
+    if report.comparisons is None:  # else the remarks of the comparisons say so
         yield from scores.undefined_remarks()
     added = [scores.label(measure) for measure in scores.measures[report.asked :]]
     if added:

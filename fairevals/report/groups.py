@@ -13,7 +13,7 @@ from fairevals.evaluation import Collection, Plan, open_run
 from fairevals.evaluation.expectation import CELLS_OF_SAMPLES
 from fairevals.evaluation.tops import ATTENTION
 from fairevals.io.specs import PolicySpec
-from fairevals.measures.expected_exposure import target_exposure
+from fairevals.measures.expected_exposure import ideal_exposure
 from fairevals.measures.gf import mean_membership_along_ranks
 from fairevals.measures.merits import merit
 from fairevals.typing import Bools, Floats, Ints
@@ -153,9 +153,8 @@ def run_details(
     exposed: list[Floats] = []
     attention = parse_attention(ATTENTION)
     for block in opened.blocks():
-        weights = attention.weights(block.row.shape[1])[:cutoff]
-        ideal = target_exposure(block.grades, block.is_candidate, weights)
         exposure = opened.policy.exposure(block, attention, cutoff).value
+        ideal = ideal_exposure(block.exposed(exposure), attention, cutoff)
         here = block.present & (block.retrieved > 0)[:, None]
         exposed.append(np.stack([a[here] for a in (merit(block.grades, MERIT), exposure, ideal)]))
         order = opened.policy.rankings(block, depth if attributes else 0)

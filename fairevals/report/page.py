@@ -122,7 +122,7 @@ def _letter_width(letters: Sequence[str]) -> int:
 
 
 def halves(name: str) -> tuple[str, str]:
-    """A name in two parts, of which the page shortens the first where there is no room; "" and all of a short name.
+    """A name in two parts, the first of which the page shortens where there is no room; it is "" for a short name.
 
     >>> halves("bm25"), halves("THUIR-QD-RG-1-baseline")
     (('', 'bm25'), ('THUIR-QD-RG-', '1-baseline'))

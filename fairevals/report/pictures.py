@@ -95,7 +95,8 @@ def pictures(report: Report) -> Iterator[Picture]:
             figure_bytes(figures.heat_map(report.correlations, names)),
             f"Heat map of Kendall's τ between {min(len(names), figures.MAX_MEASURES)} measures: τ is {between}. "
             "The table below it has the values.",
-            "Kendall's τ between the rankings of the runs by every two measures; 1: they agree which runs are better.",
+            "Kendall's τ between the rankings of the runs by every two measures. It is 1 where they agree which runs "
+            "are better.",
         )
     if report.trained is not None:
         yield from _trained(report.trained)
@@ -119,10 +120,9 @@ def _map(report: Report) -> Picture:
     columns = hardest_first(costs)[:MAP_COLUMNS]
     rows = order[:MAP_ROWS]
     # A measure with a target is best there, so its distance is drawn.
-    near = direction.target is not None
-    values, label = (
-        (costs, f"{name}, distance from {direction.target:g}") if near else (scores.values[:, m], name)
-    )
+    values, label = scores.values[:, m], name
+    if direction.target is not None:
+        values, label = costs, f"{name}, distance from {direction.target:g}"
     runs, topics = labels([scores.runs[r] for r in rows], 28), labels([scores.topics[t] for t in columns], 12)
     svg = map_svg(values[rows][:, columns], runs, topics, label, lower=orientation(direction) < 0)
     cut = [

@@ -12,7 +12,7 @@ from matplotlib.axes import Axes
 from fairevals.errors import UsageError, check_known, escape
 from fairevals.evaluation import Collection, Plan, Scores
 from fairevals.report import figures
-from fairevals.report.board import FAIRNESS, USEFULNESS, board, role
+from fairevals.report.board import ALPHA, FAIRNESS, USEFULNESS, board, role
 from fairevals.report.groups import run_details, shown_ranks
 from fairevals.report.style import labels, styled
 from fairevals.statistics.pairing import measure_position, pair
@@ -41,7 +41,7 @@ class Plots:
         means = board(self.scores, baseline=marked, seed=self.plan.policy.seed)
         kinds = {} if marked is None else {marked: "baseline"}
         with _drawing(ax) as axes:
-            figures.draw_plane(axes, means, labels(self.scores.runs, 28), across, up, kinds)
+            figures.draw_tradeoff(axes, means, labels(self.scores.runs, 28), across, up, kinds)
             axes.legend(frameon=False)
         return axes
 
@@ -57,11 +57,8 @@ class Plots:
             raise UsageError(f"{self.scores.measures[place]} has one value for all topics, and none by topic")
         paired = pair(self.scores, place, r, b)
         with _drawing(ax, 9.0, 3.2) as axes:
-            (name, other), shown = (
-                labels([paired.run, paired.baseline], 40),
-                self.scores.label(paired.measure),
-            )
-            figures.draw_gains(axes, paired, name, other, shown)
+            name, other = labels([paired.run, paired.baseline], 40)
+            figures.draw_gains(axes, paired, name, other, self.scores.label(paired.measure))
         return axes
 
     def pairs(self, measure: Any = None, *, ax: Axes | None = None) -> Axes:
@@ -69,10 +66,10 @@ class Plots:
 
         Pairs that differ significantly are coloured: blue where the run of the row is better.
         """
-        m, seed, alpha = self._measure(measure), self.plan.policy.seed, 0.05
-        group = significance_groups(self.scores, m, alpha=alpha, seed=seed)
+        m = self._measure(measure)
+        group = significance_groups(self.scores, m, alpha=ALPHA, seed=self.plan.policy.seed)
         with _drawing(ax) as axes:
-            figures.draw_pairs(axes, self.scores, m, group, alpha)
+            figures.draw_pairs(axes, self.scores, m, group, ALPHA)
         return axes
 
     def power(

@@ -40,10 +40,8 @@ class AllPairs(Comparisons):
 
         The columns are those of comparisons with a baseline, which is called `other`, and the letters of both runs.
         """
-        table, letters = (
-            full_table(self),
-            {str(m): g for m, g in zip(self.scores.measures, self.groups, strict=True)},
-        )
+        table = full_table(self)
+        letters = {str(m): g for m, g in zip(self.scores.measures, self.groups, strict=True)}
         place = {run: r for r, run in enumerate(self.scores.runs)}
         rows = [
             (*row, *(letters[one.measure].letters[place[run]] for run in (one.run, one.baseline)))

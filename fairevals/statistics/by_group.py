@@ -29,10 +29,7 @@ class GroupedComparisons:
 
     def frame(self) -> pd.DataFrame:
         """The full table as a DataFrame."""
-        import pandas as pd
-
-        table = self.full()
-        return pd.DataFrame(list(table.rows), columns=list(table.columns))
+        return self.full().frame()
 
     def render(self, style: str = "table", places: int | None = None, *, spreadsheet: bool = False) -> str:
         """As text: the summary of each group below its name, or one table with the column group."""

@@ -139,10 +139,7 @@ class Comparisons:
 
     def frame(self) -> pd.DataFrame:
         """The full table as a DataFrame."""
-        import pandas as pd
-
-        table = self.full()
-        return pd.DataFrame(list(table.rows), columns=list(table.columns))
+        return self.full().frame()
 
     def render(self, style: str = "table", places: int | None = None, *, spreadsheet: bool = False) -> str:
         """As text: a summary with remarks ("table", "latex" or "html"), or all digits ("csv", "tsv", "json")."""
@@ -161,7 +158,7 @@ class Comparisons:
         return self.render("html")
 
 
-def compare(
+def compare_with_baseline(
     scores: Scores,
     baseline: int | str,
     *,
@@ -184,7 +181,7 @@ def compare(
     >>> from fairevals.measures import parse_measure
     >>> values = np.array([[[0.3, 0.4, 0.2, 0.6]], [[0.5, 0.5, 0.5, 0.7]]])
     >>> scores = Scores(("a", "b"), (parse_measure("nDCG@10"),), ("1", "2", "3", "4"), values, values * np.nan)
-    >>> row = compare(scores, "a").rows[0]
+    >>> row = compare_with_baseline(scores, "a").rows[0]
     >>> row.run, round(row.difference, 3), round(row.p, 3), row.wins, row.verdict
     ('b', 0.175, 0.035, 4, 'better')
     """

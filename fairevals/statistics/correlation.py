@@ -81,7 +81,7 @@ def rank_correlations(
 
     τ is 1 if two measures agree which runs are better. Each measure ranks the runs by means over their common topics
     (of distances, if the best value is a target), so that leaving out a topic does not change the rank of a run. A run
-    that is incomplete for a measure has no rank by it, where two complete ones are left, nor has one without any value.
+    without any value has no rank by a measure. Neither has an incomplete run, unless fewer than two runs are complete.
 
     The interval is the percentile bootstrap over topics: topics are drawn with replacement, the same for all measures,
     and the runs are ranked again. Resampling adds noise to both rankings, so the interval is biased downwards for τ

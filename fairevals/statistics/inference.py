@@ -246,8 +246,8 @@ def mean_interval(scores: Scores, run: int, measure: int, level: float = 0.95) -
     return Interval(scale * low, scale * high), Spread(scale * spread.total, scale * spread.sampling)
 
 
-def mean_intervals(scores: Scores, level: float = 0.95) -> Floats:
-    """(runs, measures, 2): low and high of every `mean_interval`."""
+def mean_intervals(scores: Scores) -> Floats:
+    """(runs, measures, 2): low and high of every `mean_interval`, at 95 %."""
     shape = (len(scores.runs), len(scores.measures))
-    bounds = [mean_interval(scores, r, m, level)[0] for r, m in np.ndindex(shape)]
+    bounds = [mean_interval(scores, r, m)[0] for r, m in np.ndindex(shape)]
     return np.array(bounds, dtype=np.float64).reshape(*shape, 2)

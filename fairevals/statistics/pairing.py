@@ -9,12 +9,14 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import compress
+from numbers import Integral
 from typing import Any
 
 import numpy as np
 
 from fairevals.errors import unknown
 from fairevals.evaluation.scores import Scores
+from fairevals.io.specs import is_number
 from fairevals.measures import Direction, parse_measure
 from fairevals.typing import Bools, Floats
 
@@ -133,7 +135,7 @@ class Paired:
     gains: Floats
     """The differences, with the sign such that above 0 the run is better."""
     wins: int
-    """On how many topics the run is better; none if the measure has no direction. `losses` likewise."""
+    """On how many topics the run is better, and in `losses` worse; 0 if the measure has no direction."""
     ties: int
     losses: int
 
@@ -144,7 +146,7 @@ def position(scores: Scores, run: int | str) -> int:
         return scores.runs.index(run)
     if isinstance(run, str) and scores.originals.count(run) == 1:  # by the name that is not shown
         return scores.originals.index(run)
-    if isinstance(run, (int, np.integer)) and not isinstance(run, bool) and 0 <= run < len(scores.runs):
+    if not isinstance(run, str) and is_number(run, Integral) and 0 <= run < len(scores.runs):
         return int(run)
     raise unknown("run or file", str(run), scores.runs)
 

@@ -12,7 +12,7 @@ import math
 import textwrap
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import astuple, dataclass, field, fields
-from html import escape as escape_html
+from numbers import Integral
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -20,7 +20,8 @@ from scipy import stats
 
 from fairevals.errors import UsageError, escape, pluralize
 from fairevals.evaluation.scores import Scores
-from fairevals.io.out import Cell, Table, render
+from fairevals.io.out import PEOPLE, Cell, Table, render, render_with_notes
+from fairevals.io.specs import is_number
 from fairevals.statistics.pairing import ROUNDING, common_topics, costs_of
 from fairevals.typing import Floats
 
@@ -165,7 +166,7 @@ class TopicSetSizes:
 
     def render(self, style: str = "table", places: int | None = None, *, spreadsheet: bool = False) -> str:
         """As text: two tables and a description ("table", "latex" or "html"), or all columns of `frame`."""
-        if style not in ("table", "latex", "html"):
+        if style not in PEOPLE:
             every = Table(tuple(f.name for f in fields(TopicSetSize)), tuple(map(astuple, self.rows)))
             return render(every, style, places, spreadsheet=spreadsheet)
         first = self.rows[0]
@@ -177,13 +178,9 @@ class TopicSetSizes:
             f"variances of {first.runs} runs; residual: without the means of runs and topics (t-test, interval); "
             "within: of a run over topics (ANOVA)",
         )
-        wrapped = [line for text in texts for line in textwrap.wrap(text, 78)]
-        before, after = {"latex": ("% ", ""), "html": ("<p>", "</p>")}.get(style, ("", ""))
-        if style == "html":
-            wrapped = list(map(escape_html, texts))
-        notes = [f"{before}{line}{after}\n" for line in wrapped]
-        tables = (self._sizes(), self._variances())
-        return "\n".join(render(table, style, places) for table in tables) + "".join(notes)
+        notes = texts if style == "html" else [line for text in texts for line in textwrap.wrap(text, 78)]
+        sizes = render(self._sizes(), style, places)
+        return f"{sizes}\n{render_with_notes(self._variances(), style, places, notes)}"
 
     def _sizes(self) -> Table:
         rows: list[tuple[Cell, ...]] = []
@@ -284,14 +281,11 @@ def _check(differences: list[Any], power: Any, alpha: Any, systems: Any, runs: i
     if runs < 2:
         raise UsageError("there is one run: the variance of differences takes at least two")
 
-    def is_number(value: Any) -> bool:
-        return isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, bool)
-
     for d in differences or [None]:
         if not is_number(d) or not 0 < d < math.inf:
             raise UsageError(f"the difference is {escape(repr(d))}; expected a number above 0")
     for name, value in (("power", power), ("alpha", alpha)):
         if not is_number(value) or not 0 < value < 1:
             raise UsageError(f"{name} is {escape(repr(value))}; expected a number between 0 and 1")
-    if not isinstance(systems, (int, np.integer)) or isinstance(systems, bool) or systems < 2:
+    if not is_number(systems, Integral) or systems < 2:
         raise UsageError(f"systems is {escape(repr(systems))}; expected a whole number of at least 2")

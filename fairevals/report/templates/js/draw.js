@@ -169,5 +169,5 @@ const draw = (() => {
     state.on(["runs"], () => { [one.value, other.value] = state.pair(); });
   }
 
-  return { $, all, element, svg, number, signed, median, plural, short, name, ticks, roving, options, chart, reveal, copied, measures, gain, withValues, area, pickers };
+  return { $, all, element, svg, number, signed, median, plural, short, name, ticks, roving, options, chart, reveal, copied, measures, compared, gain, withValues, area, pickers };
 })();

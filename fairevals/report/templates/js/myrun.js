@@ -19,8 +19,8 @@
     heads.forEach((text, i) => element(head, "th", { scope: "col", ...(texts.includes(i) ? { class: "text" } : {}) }, text));
     return element(table, "tbody");
   }
-  function scrolling(parent, label, attributes = {}) {
-    return element(element(parent, "div", { class: "scroll", tabindex: "0", role: "region", "aria-label": label }), "table", { class: "plain", ...attributes });
+  function scrolling(parent, label) {
+    return element(element(parent, "div", { class: "scroll", tabindex: "0", role: "region", "aria-label": label }), "table", { class: "plain" });
   }
 
   // Of each topic the gain over the median, the largest first; topics without a value are left out.
@@ -63,7 +63,7 @@
       const half = element(part, "div");
       element(half, "h3", {}, `Topics ${kind} against the median, ${measure.name}`);
       if (!topics.length) { element(half, "p", {}, "None."); return; }
-      const body = tableWith(scrolling(half, `Topics ${kind}`, { "data-kind": kind }), ["topic", "this run", "median", "gain"], [0]);
+      const body = tableWith(scrolling(half, `Topics ${kind}`), ["topic", "this run", "median", "gain"], [0]);
       topics.slice(0, SHOWN).forEach(({ t, own, other, gain: by }) => {
         const row = element(body, "tr");
         opener(element(row, "th", { scope: "row" }), t);

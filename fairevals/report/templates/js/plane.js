@@ -76,8 +76,8 @@
       svg(plane, "text", { class: "tick", x: box.left - 6, y: py(v) + 4, "text-anchor": "end" }, number(v, up.places));
     });
     const fits = (text, room) => short(text, Math.floor(room / 6.6));
-    svg(plane, "text", { class: "axis", x: (box.left + box.right) / 2, y: height - 8, "text-anchor": "middle" }, fits(axis(`${a.name} ${a.arrow}`, x0), width - 60));
-    svg(plane, "text", { class: "axis", "text-anchor": "middle", transform: `translate(14 ${(box.top + box.bottom) / 2}) rotate(-90)` }, fits(axis(`${b.name} ${b.arrow}`, y0), height - 40));
+    svg(plane, "text", { x: (box.left + box.right) / 2, y: height - 8, "text-anchor": "middle" }, fits(axis(`${a.name} ${a.arrow}`, x0), width - 60));
+    svg(plane, "text", { "text-anchor": "middle", transform: `translate(14 ${(box.top + box.bottom) / 2}) rotate(-90)` }, fits(axis(`${b.name} ${b.arrow}`, y0), height - 40));
     found.filter(crossed).forEach((p) => {
       if (p.xs[0] !== null) svg(plane, "line", { class: "cross", x1: px(p.xs[0]), x2: px(p.xs[1]), y1: py(p.y), y2: py(p.y) });
       if (p.ys[0] !== null) svg(plane, "line", { class: "cross", x1: px(p.x), x2: px(p.x), y1: py(p.ys[0]), y2: py(p.ys[1]) });

@@ -18,7 +18,7 @@
 
   function chips() {
     const chosen = state.now.runs.map((run) => {
-      const chip = element(null, "button", { type: "button", class: `chip ${state.place(run)}`, "aria-label": `Give up ${data.runs[run]}` });
+      const chip = element(null, "button", { type: "button", class: `chip ${state.place(run)}`, "aria-label": `Deselect ${data.runs[run]}` });
       element(chip, "bdi", {}, data.runs[run]);
       const facts = [data.teams[run], data.statuses[run]].filter(Boolean).join(", ");
       if (facts) element(chip, "span", { class: "hint" }, ` ${facts}`);

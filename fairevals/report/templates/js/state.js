@@ -8,7 +8,7 @@
 //   state.now            the present values of FIELDS: runs (0 to 2, in the order chosen), topic, group, measure, x, y, …
 //   state.set({...})     change some values, then tell the listeners of those that changed; null means the default
 //   state.on(names, f)   call f() now, and after every change of one of these names
-//   state.choose(run)    choose a run, or give it up if it is chosen; a third run replaces the second
+//   state.choose(run)    choose a run, or deselect it if it is chosen; a third run replaces the second
 //   state.address()      the address of the present view
 //   state.place(run)     "first" or "second" for a chosen run, else ""
 //   state.matches(run)   whether the filter shows a run

@@ -1,6 +1,6 @@
 // The map of runs and topics: one cell per value, a stronger colour is better. A topic's heading opens it, a run's chooses it.
 {
-  const { $, all, element, number, median, plural, short, roving, options, measures, gain, withValues } = draw;
+  const { $, all, element, number, median, plural, short, roving, options, measures, compared, gain, withValues } = draw;
   const ROWS = 60;
   const COLUMNS = 200;
   const SHADES = 9;
@@ -8,7 +8,7 @@
   const byTopic = measures.filter(([m]) => withValues.some((r) => data.values[r][m].some((value) => value !== null)));
 
   // Smaller is worse, whatever the direction of the measure; a measure without direction counts upwards.
-  const goodness = (measure, value) => (measure.sign || 1) * (measure.target === null ? value : Math.abs(value - measure.target));
+  const goodness = (measure, value) => (measure.sign || 1) * compared(measure, value);
 
   // Two digits after the point fit into a cell: .42, 1.0, −.3, 12.
   function cell(value) {
