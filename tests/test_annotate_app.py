@@ -328,6 +328,17 @@ def test_cookies_do_not_reach_the_pages_of_strangers(site):
     https.project.store.close()
 
 
+def test_two_projects_on_one_host_do_not_sign_each_other_out(site, tmp_path):
+    """Browsers send the cookies of a host to all of its ports."""
+    other, tokens = opened(tmp_path / "other", "http://localhost:8766")
+    ann, also = client_of(site[0], site[1]["ann"]), client_of(other, tokens["ann"])
+    also.cookies.update(ann.cookies)
+    ann.cookies.update(also.cookies)
+    assert (ann.get("/a").status_code, also.get("/a").status_code) == (200, 200)
+    assert judge(ann, {}).status_code == judge(also, {}).status_code == 200
+    other.project.store.close()
+
+
 def test_every_answer_has_the_security_headers(site):
     client = client_of(site[0], site[1]["ann"], raise_server_exceptions=False)
     client.get(f"/sign-in/{site[1]['']}")

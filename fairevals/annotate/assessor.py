@@ -9,7 +9,7 @@ from starlette.responses import JSONResponse, RedirectResponse, Response
 from starlette.routing import Route
 
 from fairevals.annotate.form import PROBLEMS, UNKNOWN, read_form
-from fairevals.annotate.site import COOKIES, Body, Site, first, whole
+from fairevals.annotate.site import Body, Site, first, whole
 from fairevals.annotate.state import Assignment
 
 CANNOT_BE_SHOWN = "The page cannot be shown."
@@ -65,9 +65,9 @@ def routes(site: Site) -> list[Route]:
 
     async def sign_out(request: Request) -> Response:
         await site.read_form(request, "/a")
-        await run_in_threadpool(project.sign_out, request.cookies[COOKIES["/a"]])
+        await run_in_threadpool(project.sign_out, site.session(request, "/a"))
         response = RedirectResponse("/", 303)
-        response.delete_cookie(COOKIES["/a"], path="/a")
+        response.delete_cookie(site.cookie("/a"), path="/a")
         return response
 
     return [

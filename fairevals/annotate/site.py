@@ -144,7 +144,7 @@ async def read_form_body(request: Request) -> dict[str, list[str]]:
 
 
 COOKIES = {"/a": "fairevals-assessor", "/o": "fairevals-organiser"}
-"""The paths that cookies are sent to, and their names. Pages of strangers are under neither path."""
+"""The paths that cookies are sent to, and how their names begin. Pages of strangers are under neither path."""
 
 Body = Mapping[str, list[str]]
 
@@ -184,6 +184,14 @@ class Site:
         """The title of a topic, or else the topic itself."""
         return self.about.get(topic, {}).get("title") or topic
 
+    def cookie(self, path: str) -> str:
+        """The name of a path's cookie. Browsers send it to all ports of a host, so each project has its own."""
+        return f"{COOKIES[path]}-{keyed(self.secret, 'cookie')[:8]}"
+
+    def session(self, request: Request, path: str) -> str:
+        """The session's cookie in a request, empty if there is none."""
+        return request.cookies.get(self.cookie(path), "")
+
     def page_address(self, number: int) -> str:
         """The address of a pooled page, which nobody can guess."""
         return f"/page/{number}-{keyed(self.secret, 'page', str(number))}"
@@ -195,7 +203,7 @@ class Site:
 
     def who(self, request: Request, path: str) -> str:
         """Whose session a request belongs to, empty for the organiser; 401 if there is none for the path."""
-        who = self.project.session(request.cookies.get(COOKIES[path], ""))
+        who = self.project.session(self.session(request, path))
         if who is None or (who == "") != (path == "/o"):
             raise HTTPException(
                 401, "Please open your personal link again, or ask the organiser for a new one."
@@ -204,7 +212,7 @@ class Site:
 
     def form_token(self, request: Request, path: str) -> str:
         """The token that forms of a session carry."""
-        return keyed(self.secret, "form", request.cookies.get(COOKIES[path], ""))
+        return keyed(self.secret, "form", self.session(request, path))
 
     async def read_form(self, request: Request, path: str) -> Body:
         """The fields of a form that was sent by a page of this site in a valid session."""
