@@ -6,6 +6,7 @@ import asyncio
 import os
 import re
 import signal
+import socket
 import sqlite3
 import subprocess
 import sys
@@ -562,6 +563,8 @@ def test_encodings_are_what_browsers_take_them_for(label, data, text):
         (read_pool, "", "no page"),
         (read_pool, "R01\n", ":1: 1 columns"),
         (read_pool, "R01 a 1\nR01 a 2\n", ":2: document 'a' a second time"),
+        (read_pool, "R01 a\nR01 b\xa0c\n", ":2: doc 'b\\xa0c'; expected a name without white space"),
+        (read_pool, "R\u20281 a\n", ":1: topic 'R\\u20281'; expected a name without white space"),
         (read_assessors, "name\nann\n", "assessor"),
         (read_assessors, "assessor\n", "no assessor"),
         (read_assessors, "assessor\nann\nann\n", ":3: the assessor 'ann' a second time"),
@@ -570,7 +573,7 @@ def test_encodings_are_what_browsers_take_them_for(label, data, text):
     ],
 )
 def test_wrong_inputs_are_named_with_their_line(tmp_path, read, text, problem):
-    (tmp_path / "file").write_text(text)
+    (tmp_path / "file").write_text(text, encoding="utf-8")
     with pytest.raises(FairevalsError, match=re.escape(problem)):
         read(tmp_path / "file")
 
@@ -654,9 +657,19 @@ def test_wrong_folders_and_databases_are_refused(tmp_path, capsys):
     assert main(["annotate", "export"]) == 2
     assert main(["annotate", "--task", "t.toml"]) == 2
     inputs = ["--task", "t.toml", "--pool", "p.txt", "--pages", "."]
-    for url in ("ftp://x", "https://example.org/prefix", "https://", "//x"):
+    for url in (
+        "ftp://x",
+        "https://example.org/prefix",
+        "https://",
+        "//x",
+        "http://a:b",
+        "http://:80",
+        "http://[x]",
+    ):
         assert main(["annotate", *inputs, "--url", url]) == 2
-    assert main(["annotate", *inputs, "--host", "0.0.0.0"]) == 2
+    for host in ("0.0.0.0", "0", "::", "0:0::0", ""):
+        with pytest.raises(UsageError, match="means all addresses; expected url"):
+            serve(AnnotationInputs("t.toml", "p.txt", "."), tmp_path / "nothing", host=host)
     lines = capsys.readouterr().err.splitlines()
     assert "annotate.sqlite: cannot be used (file is not a database)" in lines[0]
     assert "there is no annotate.sqlite" in lines[1]
@@ -727,6 +740,29 @@ def test_a_server_killed_during_a_stream_of_saves_has_everything_that_it_confirm
     assert len(confirmed) >= 40
     assert confirmed.items() <= stored.items() <= sent.items()
     assert len(stored) - len(confirmed) <= 2  # each may have waited for one confirmation
+
+
+@pytest.mark.slow
+def test_a_request_that_never_ends_does_not_keep_the_server_from_stopping(tmp_path):
+    httpx = pytest.importorskip("httpx")
+    write_inputs(tmp_path)
+    process, links = start(tmp_path)
+    try:
+        with httpx.Client(follow_redirects=True) as client:
+            shown = client.get(links["ann"])
+            cookie = "; ".join(f"{name}={value}" for name, value in client.cookies.items())
+        head = (
+            f"POST {shown.url.path} HTTP/1.1\r\nHost: localhost\r\nCookie: {cookie}\r\nContent-Length: 99\r\n"
+        )
+        with socket.create_connection((shown.url.host, shown.url.port)) as slow:
+            slow.sendall(f"{head}Content-Type: application/x-www-form-urlencoded\r\n\r\ndo=".encode())
+            assert httpx.get(shown.url.join("/")).status_code == 200  # by now the server reads the form
+            process.send_signal(signal.SIGINT)
+            assert process.wait(30) == 0
+    finally:
+        process.kill()
+        process.wait()
+        process.stdout.close()
 
 
 @pytest.mark.slow
