@@ -142,10 +142,14 @@ def test_the_overview_follows_every_change(site, tmp_path):
     listed = re.findall(r'"/a/page/(\d)"', ann.get("/a/mine").text)
     assert listed[0] == "1" and sorted(listed) == ["1", "2", "3"]  # the latest first
     assert 'href="/a/page/1" id="back"' in ann.get("/a/page/2").text
+    assert judge(ann, {"SOMEBODY  Else": "2"}, page="/a/page/2").status_code == 200
+    assert judge(ann, {"Somebody Else": "1"}, page="/a/page/1").status_code == 200
+    # Offered once, as it is now.
     assert [entity["entity"] for entity in site[0].state.names_used("ann", "R01")] == [
         "Somebody Else",
         "Wanda Ant",
     ]
+    assert judge(ann, {}, page="/a/page/2").status_code == 200
     token = token_in(organiser.get("/o").text)
     organiser.post("/o", data={"token": token, "do": "unassign", "assessor": "bob", "saved": "yes"})
     look()

@@ -222,6 +222,94 @@ def test_nothing_typed_is_lost(server, visit):
     assert place.entities[0]["entity"] == "Xenia Ant"
 
 
+def test_entries_can_be_discarded_to_see_what_another_tab_has_saved(server, visit):
+    page = visit(server.links["ann"], strict=False)
+    address = page.url
+    type_entity(page, 1, "Mine", "5")
+    other = page.context.new_page()
+    other.goto(address)
+    other.fill("#e0", "Other")
+    moved_on(other, lambda: other.keyboard.press("Control+Enter"))
+    assert page.locator("#discard").is_hidden()
+    page.fill("#e0", "Mine again")  # typed after the other tab has saved, then loaded again
+    page.reload()
+    assert page.input_value("#e0") == "Mine again" and page.locator("#discard").is_visible()
+    page.keyboard.press("Control+Enter")
+    page.get_by_text("or discard them to see it").wait_for()
+    page.reload()
+    assert page.input_value("#e0") == "Mine again"  # still here
+    page.get_by_role("button", name="Discard these entries").click()
+    playwright.expect(page.locator("#e0")).to_have_value("Other")
+    assert page.locator("#discard").is_hidden() and page.locator("#message").is_hidden()
+    place = server.site.state.places[int(address.rsplit("/", 1)[1])]["ann"]
+    assert place.entities[0]["entity"] == "Other"
+
+
+def test_unknown_numbers_are_typed_and_taken_back(server, visit):
+    page = visit(server.links["ann"])
+    page.keyboard.press("1")
+    page.keyboard.press("Tab")
+    for keys, value in (
+        ("NA", "NA"),
+        ("na", "NA"),
+        ("n/a", "NA"),
+        ("N", "NA"),
+        ("1e999", "1e999"),
+        ("1e3", "1e3"),
+    ):
+        page.fill("#e0f0", "")  # which has the focus
+        page.keyboard.type(keys)
+        assert page.input_value("#e0f0") == value
+        shown = {"NA": "not known", "1e999": "not a number", "1e3": ">=50"}[value]
+        assert page.locator(".bin").first.inner_text() == shown
+    page.fill("#e0f0", "")
+    for key in ("n", "Backspace", "7"):
+        page.keyboard.press(key)
+    assert page.input_value("#e0f0") == "7"
+    page.keyboard.press("Escape")
+    page.keyboard.press("0")  # not even a number without a name is given up at once
+    page.get_by_text("Press 0 again").wait_for()
+    assert page.get_by_role("textbox", name="HINDEX", exact=True).first.get_attribute("id") == "e0f0"
+    page.keyboard.press("Control+Enter")
+    described = page.locator("#e0").get_attribute("aria-describedby")
+    assert page.locator(f"#{described}").inner_text() == "the name of the entity is missing"
+
+
+def test_a_question_is_sent_by_control_and_enter_too(server, visit):
+    page = visit(server.links["ann"])
+    page.keyboard.press("q")
+    page.keyboard.type("Is it?")
+    moved_on(page, lambda: page.keyboard.press("Control+Enter"))
+    assert [one.text for one in server.site.state.questions.values()] == ["Is it?"]
+    assert not server.site.state.assessors["ann"].saved
+
+
+def test_whoever_types_keeps_a_page_however_soon_pages_return(server, visit):
+    server.site.project.hold = 2.0
+    page = visit(server.links["ann"])
+    number = int(page.url.rsplit("/", 1)[1])
+    since = server.site.state.places[number]["ann"].since
+    page.wait_for_timeout(600)
+    with page.expect_request(lambda request: "do=touch" in (request.post_data or "")):
+        page.keyboard.press("1")
+    page.wait_for_timeout(200)
+    assert server.site.state.places[number]["ann"].since > since + 0.5
+
+
+def test_a_broken_pdf_does_not_keep_the_keys(tmp_path, visit):
+    server = Server(tmp_path, pages={"p1.pdf": "%PDF-1.4 broken", "p2.pdf": "%PDF-1.4 broken"})
+    try:
+        page = visit(server.links["ann"], strict=False)
+        page.add_init_script(
+            "given = new Promise((yes, no) => { addEventListener('focus', () => yes(1)); setTimeout(no, 10000); })"
+        )
+        page.reload()
+        assert page.evaluate("given") == 1  # the viewer had taken the focus
+        moved_on(page, lambda: page.keyboard.press("m"))
+    finally:
+        server.stop()
+
+
 def test_entries_outlive_a_question_and_a_skip_and_held_keys_judge_nothing(server, visit):
     page = visit(server.links["ann"])
     state, number = server.site.state, int(page.url.rsplit("/", 1)[1])
@@ -303,7 +391,7 @@ def test_mistakes_are_shown_where_they_are_and_earlier_names_are_offered(server,
     moved_on(page, lambda: page.keyboard.press("Enter"))  # an empty name: save
     assert page.locator("#names option").get_attribute("value") == "Xenia Ant"
     page.keyboard.press("2")
-    page.keyboard.type("Xenia Ant")
+    page.keyboard.type("xenia  ANT")  # the same name
     page.keyboard.press("Enter")
     assert page.input_value("#e1f0") == "NA" and page.input_value("#e1f2") == "https://example.org/x"
     assert page.locator("[name=e1f1]:checked").get_attribute("value") == "NA"
@@ -315,7 +403,7 @@ def test_mistakes_are_shown_where_they_are_and_earlier_names_are_offered(server,
 
 def test_search_in_the_page_and_a_missing_file(server, visit):
     server.site.files.find("p1").path.unlink()
-    page = visit(server.links["ann"])
+    page = visit(server.links["ann"], strict=False)
     seen = set()
     for _ in PAGES:
         doc = doc_of(page)
@@ -326,9 +414,13 @@ def test_search_in_the_page_and_a_missing_file(server, visit):
             continue
         page.keyboard.press("/")
         page.keyboard.type("ant")
+        page.context.set_offline(True)
+        page.keyboard.press("Enter")
+        page.get_by_text("no connection").wait_for()
+        page.context.set_offline(False)
         page.keyboard.press("Enter")
         expected = "1 of 1"
-        page.locator("#matches", has_text=re.compile(r"\S")).wait_for()
+        page.locator("#matches", has_text=re.compile(r" of |not found")).wait_for()
         assert page.locator("#matches").inner_text() == expected
         marks = page.frame_locator("#frame").locator("mark")
         marks.first.wait_for()  # the frame loads the page again, with the words marked
@@ -340,7 +432,7 @@ def test_search_in_the_page_and_a_missing_file(server, visit):
     assert question.text == "The page cannot be shown."
 
 
-@pytest.mark.parametrize("width", [1000, 768])
+@pytest.mark.parametrize("width", [1000, 768, 400])
 def test_all_of_the_form_can_be_reached_at_small_widths_and_by_tab_alone(server, visit, width):
     page = visit(server.links["ann"])
     page.set_viewport_size({"width": width, "height": 760})

@@ -17,9 +17,11 @@ LISTED_PAGES = 100
 """Saved pages in the list of an assessor's own pages, unless all are asked for."""
 NOT_YOURS = "This page is not yours. It may have returned to the queue."
 MAX_QUESTION = 2000
+MAX_TOUCH = 300.0
+"""Seconds after which the browser says again that the assessor is at work; fewer where pages return sooner."""
 MESSAGES = {
     "changed": "Another tab has saved something else for this page. Your entries are still here and not saved: "
-    "save again to replace what the other tab saved, or reload to see it.",
+    "save again to replace what the other tab saved, or discard them to see it.",
     "late": "This page was given to someone else, because nothing happened here for a long time. Your entries are kept "
     "for the organiser but do not count.",
     "unasked": "Not sent: this page was given to someone else. Copy your question if you need it, and go on to "
@@ -43,6 +45,7 @@ def routes(site: Site) -> list[Route]:
         with project.store.lock:
             values = _page_values(site, who, number)
         values |= {"file": site.files.find(values["page"].doc), "token": site.form_token(request, "/a")}
+        values["touch"] = int(1000 * min(MAX_TOUCH, project.hold / 4))
         return site.show("page.html", who=who, number=number, unknown=UNKNOWN, **values)
 
     def mine(request: Request) -> Response:
