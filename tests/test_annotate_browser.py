@@ -508,6 +508,9 @@ fetch("{away}/s")</script>
 <details open ontoggle="fetch('{away}/toggle')"><summary>d</summary></details>
 <button form="f" formaction="{away}/formaction" id="d">z</button><svg><a id="v" href="{away}/svg-link">
 <text y="20">svg</text></a></svg>
+<svg><a id="w" href="{away}/set"><set attributeName="target" to="_self"/><text y="20">set</text></a></svg>
+<svg><a id="x" href="#"><animate attributeName="target" values="_self;_self" dur="9s"/>
+<animate attributeName="href" values="{away}/animate;{away}/animate" dur="9s"/><text y="20">animate</text></a></svg>
 <video src="{away}/video" poster="{away}/poster"></video>
 <audio src="{away}/audio" autoplay></audio><iframe src="{away}/frame"></iframe><iframe src="/o"></iframe>
 <object data="{away}/object"></object><embed src="{away}/embed">
@@ -545,7 +548,7 @@ def test_hostile_pages_achieve_nothing(tmp_path, visit):
         address, last = page.url, server.site.state.last
         frame = page.frame_locator("#frame")
         frame.locator("h1").wait_for()
-        for name in "bcdtnjvs":
+        for name in "bcdtnjvswx":
             frame.locator(f"#{name}").click(no_wait_after=True)
         page.wait_for_timeout(300)
         assert page.url == address and page.title() != "taken" and len(page.context.pages) == 1
@@ -558,7 +561,7 @@ def test_hostile_pages_achieve_nothing(tmp_path, visit):
         direct = page.context.new_page()  # the page by itself, outside the frame
         direct.goto(f"{server.site.url}{server.site.page_address(1)}")
         direct.locator("h1").wait_for()
-        for name in "bdtv":
+        for name in "bdtvwx":
             direct.locator(f"#{name}").click(no_wait_after=True)
         assert direct.evaluate("self.origin") == "null"
         assert server.site.state.last == last
