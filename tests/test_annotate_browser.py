@@ -350,8 +350,10 @@ def test_axe_finds_nothing(server, visit):
     for address in ("", f"{server.site.url}/a/mine", server.links[""]):
         if address:
             page.goto(address)
-        found = axe.run(page).response["violations"]
-        assert [(one["id"], one["nodes"][0]["html"][:200]) for one in found] == []
+        for width in (1000, 400):
+            page.set_viewport_size({"width": width, "height": 760})
+            found = axe.run(page).response["violations"]
+            assert [(one["id"], one["nodes"][0]["html"][:200]) for one in found] == []
 
 
 def test_mistakes_are_shown_where_they_are_and_earlier_names_are_offered(server, visit):
@@ -432,6 +434,13 @@ def test_search_in_the_page_and_a_missing_file(server, visit):
     assert question.text == "The page cannot be shown."
 
 
+IS_IN_SIGHT = """(() => {
+  const at = document.activeElement, box = at.getBoundingClientRect();
+  return !at.closest("#form") || at.contains(document.elementFromPoint(box.x + box.width / 2, box.y + box.height / 2));
+})()"""
+"""Whether nothing covers what has the focus in the form."""
+
+
 @pytest.mark.parametrize("width", [1000, 768, 400])
 def test_all_of_the_form_can_be_reached_at_small_widths_and_by_tab_alone(server, visit, width):
     page = visit(server.links["ann"])
@@ -445,8 +454,17 @@ def test_all_of_the_form_can_be_reached_at_small_widths_and_by_tab_alone(server,
     page.locator("#e0").focus()
     for _ in range(60):
         reached.add(page.evaluate("document.activeElement.name || document.activeElement.dataset.do"))
+        assert page.evaluate(IS_IN_SIGHT)
         page.keyboard.press("Tab")
     assert {"e0", "e0f0", "e0f1", "e0f2", "e2", "save", "none", "skip", "question", "missing"} <= reached
+    page.keyboard.press("Escape")
+    page.keyboard.press("3")
+    page.keyboard.type("Xenia Ant")
+    page.keyboard.press("Control+Enter")
+    box = page.locator("#message").bounding_box()
+    assert (
+        page.evaluate(IS_IN_SIGHT) and 0 < box["y"] < 760 - box["height"]
+    )  # the mistake, and that there is one
     unnamed = page.evaluate(
         "Array.from(document.querySelectorAll('#form input:not([type=hidden]), #form textarea, #find'))"
         ".filter((e) => !e.labels.length).length"
