@@ -415,6 +415,7 @@ def test_questions_are_answered_on_the_page_and_assessors_are_unassigned(site):
     assert "Lost?" not in organiser.get("/o").text
     shown = organiser.post("/o", data={"token": token, "do": "add", "assessor": "cleo", "topics": "R*"}).text
     assert "The link of cleo" in shown and site.state.assessors["cleo"].topics == ("R*",)
+    assert organiser.post("/o", data={"token": token, "do": "link", "assessor": ""}).status_code == 400
     for name in ("\x07", "Cleo"):
         assert organiser.post("/o", data={"token": token, "do": "add", "assessor": name}).status_code == 400
 
