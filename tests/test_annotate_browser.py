@@ -275,6 +275,26 @@ def test_unknown_numbers_are_typed_and_taken_back(server, visit):
     assert page.locator(f"#{described}").inner_text() == "the name of the entity is missing"
 
 
+def test_keys_work_in_other_layouts(server, visit):
+    page = visit(server.links["ann"])
+
+    def press(key, code, shift=False):
+        event = f"{{key: '{key}', code: '{code}', shiftKey: {str(shift).lower()}, bubbles: true, cancelable: true}}"
+        page.evaluate(f"document.activeElement.dispatchEvent(new KeyboardEvent('keydown', {event}))")
+        return page.evaluate("document.activeElement.id")
+
+    assert press("é", "Digit2") == "e1"  # French
+    page.keyboard.press("Escape")
+    assert press("!", "Digit1", shift=True) == ""  # as 1 would be with Shift on an English keyboard
+    assert press("/", "Digit7", shift=True) == "find"  # German
+    page.keyboard.press("Escape")
+    assert press("й", "KeyQ") == "question"  # Russian
+    page.keyboard.press("Escape")
+    assert press("ö", "Semicolon") == press("ArrowDown", "ArrowDown") == press("o", "KeyS") == ""  # Dvorak
+    moved_on(page, lambda: press("à", "Digit0"))
+    assert len(server.site.state.assessors["ann"].saved) == 1
+
+
 def test_a_question_is_sent_by_control_and_enter_too(server, visit):
     page = visit(server.links["ann"])
     page.keyboard.press("q")

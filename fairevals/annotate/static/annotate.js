@@ -191,6 +191,11 @@ function pick(group, digit) {
   input.click();
 }
 
+// Some layouts have no digits without Shift, others no Latin letters. There, the place of the key counts.
+function keyIn({ key, code, shiftKey }) {
+  return (shiftKey || /^[a-z0-9/]$/i.test(key) ? key : code.replace(/^(Key|Digit)/, "")).toLowerCase();
+}
+
 document.addEventListener("keydown", (event) => {
   tabbed = event.key === "Tab";
   const at = event.target, group = at.closest(".choices"), typing = at.matches("input, textarea") && !group;
@@ -212,14 +217,14 @@ document.addEventListener("keydown", (event) => {
     return;
   }
   if (typing || event.repeat) return;
-  const digit = /^[0-9]$/.test(event.key) ? Number(event.key) : -1;
-  const act = { s: "skip", q: "question", m: "missing" }[event.key.toLowerCase()];
+  const key = keyIn(event), digit = /^[0-9]$/.test(key) ? Number(key) : -1;
+  const act = { s: "skip", q: "question", m: "missing" }[key];
   if (group && digit >= 0) pick(group, digit);
   else if (digit === 0) perform("none");
   else if (digit > 0 && names()[digit - 1]) names()[digit - 1].focus();
   else if (act) perform(act);
-  else if (event.key === "/" && find) find.focus();
-  else if (event.key.toLowerCase() === "b") document.getElementById("back")?.click();
+  else if (key === "/" && find) find.focus();
+  else if (key === "b") document.getElementById("back")?.click();
   else return;
   event.preventDefault();
 });
