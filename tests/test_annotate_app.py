@@ -306,6 +306,17 @@ def test_a_full_disk_is_told_and_a_browser_that_goes_away_is_no_mistake(site, ca
         asyncio.run(read_form_body(Request(scope, receive)))
 
 
+def test_a_form_that_does_not_arrive_is_not_waited_for(monkeypatch):
+    monkeypatch.setattr("fairevals.annotate.site.BODY_SECONDS", 0.01)
+    scope = {"type": "http", "headers": [(b"content-type", b"application/x-www-form-urlencoded")]}
+
+    async def never():
+        await asyncio.sleep(60)
+
+    with pytest.raises(HTTPException, match="408"):
+        asyncio.run(read_form_body(Request(scope, never)))
+
+
 def test_behind_a_proxy_the_public_address_is_an_origin_of_its_own(tmp_path):
     site, tokens = opened(tmp_path, "https://annotate.example.org")
     client = TestClient(make_app(site), base_url="https://annotate.example.org")
@@ -610,6 +621,11 @@ def test_a_restart_keeps_links_and_adds_what_is_new(tmp_path):
         assert (
             set(new) == {"cleo", "dan"} and again.project.session(session) == "ann" and again.secret == secret
         )
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            inputs = AnnotationInputs(*(tmp_path / name for name in names))
+            open_site(replace(inputs, assessors={"eve": "R* M1", "fay": ["Z*"]}), store, URL)
+        assert [store.state.assessors[name].topics for name in ("eve", "fay")] == [("R*", "M1"), ("Z*",)]
         assert len(store.state.pages) == 5 and again.project.take_next("cleo") == 5
         with pytest.raises(UsageError, match="there is an assessor 'ann' already"):
             open_site(
@@ -684,13 +700,14 @@ def test_wrong_folders_and_databases_are_refused(tmp_path, capsys):
 WORDS = ("--task", "task.toml", "--pool", "pool.txt", "--pages", "pages", "--data", "data", "--port", "0")
 
 
-def start(folder):
+def start(folder, **given):
     """A server in a process of its own, and the links that it prints."""
     process = subprocess.Popen(
         [sys.executable, "-m", "fairevals", "annotate", *WORDS, "--assessors", "assessors.csv"],
         cwd=folder,
         stdout=subprocess.PIPE,
         text=True,
+        **given,
         env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[1])},
     )
     links = {}
@@ -751,7 +768,7 @@ def test_a_server_killed_during_a_stream_of_saves_has_everything_that_it_confirm
 def test_a_request_that_never_ends_does_not_keep_the_server_from_stopping(tmp_path):
     httpx = pytest.importorskip("httpx")
     write_inputs(tmp_path)
-    process, links = start(tmp_path)
+    process, links = start(tmp_path, stderr=subprocess.PIPE)
     try:
         with httpx.Client(follow_redirects=True) as client:
             shown = client.get(links["ann"])
@@ -764,10 +781,12 @@ def test_a_request_that_never_ends_does_not_keep_the_server_from_stopping(tmp_pa
             assert httpx.get(shown.url.join("/")).status_code == 200  # by now the server reads the form
             process.send_signal(signal.SIGINT)
             assert process.wait(30) == 0
+        assert "Traceback" not in process.stderr.read()
     finally:
         process.kill()
         process.wait()
         process.stdout.close()
+        process.stderr.close()
 
 
 @pytest.mark.slow

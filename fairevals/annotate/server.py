@@ -32,8 +32,8 @@ if TYPE_CHECKING:
 
 DATA = "annotate-data"
 HOST, PORT = "127.0.0.1", 8765
-STOP = 5
-"""Seconds that requests may still take when the server is stopped."""
+STOP = 12
+"""Seconds that requests may still take when the server is stopped; more than a form may take to arrive."""
 
 
 @dataclass(frozen=True)

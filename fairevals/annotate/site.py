@@ -1,5 +1,6 @@
 """The web site: which hosts are answered, headers, limits, sessions, tokens against forged forms, templates."""
 
+import asyncio
 import hashlib
 import hmac
 import ipaddress
@@ -30,6 +31,8 @@ from fairevals.report.html import environment
 MAX_BODY = 1 << 16
 MAX_ADDRESS = 2000
 MAX_FIELDS = 500
+BODY_SECONDS = 10.0
+"""How long a form may take to arrive."""
 FAILURES, WINDOW = 10, 60.0
 """After so many wrong links in so many seconds an address is told to wait."""
 
@@ -129,16 +132,19 @@ def keyed(secret: str, *parts: str) -> str:
 
 
 async def read_form_body(request: Request) -> dict[str, list[str]]:
-    """The fields of an urlencoded body of bounded size."""
+    """The fields of an urlencoded body of bounded size that arrives in time."""
     if not request.headers.get("content-type", "").startswith("application/x-www-form-urlencoded"):
         raise HTTPException(415, "Expected an urlencoded form.")
     body = b""
     try:
-        async for chunk in request.stream():
-            body += chunk
-            if len(body) > MAX_BODY:
-                raise HTTPException(413, "The form is too large.")
+        async with asyncio.timeout(BODY_SECONDS):
+            async for chunk in request.stream():
+                body += chunk
+                if len(body) > MAX_BODY:
+                    raise HTTPException(413, "The form is too large.")
         return parse_qs(body.decode(), keep_blank_values=True, max_num_fields=MAX_FIELDS)
+    except TimeoutError:
+        raise HTTPException(408, "The form did not arrive in time. Try again.") from None
     except (ValueError, ClientDisconnect):
         raise HTTPException(400, "The form cannot be read.") from None
 
