@@ -201,6 +201,7 @@ document.addEventListener("keydown", (event) => {
   const at = event.target, group = at.closest(".choices"), typing = at.matches("input, textarea") && !group;
   if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) {
     event.preventDefault();
+    if (event.repeat) return;
     if (at.id === "question") send("ask");
     else perform("save");
     return;
