@@ -549,6 +549,7 @@ fetch("{away}/s")</script>
 <svg><a id="w" href="{away}/set"><set attributeName="target" to="_self"/><text y="20">set</text></a></svg>
 <svg><a id="x" href="#"><animate attributeName="target" values="_self;_self" dur="9s"/>
 <animate attributeName="href" values="{away}/animate;{away}/animate" dur="9s"/><text y="20">animate</text></a></svg>
+<a/id="y" target="_self" href="{away}/slash">slash</a>
 <video src="{away}/video" poster="{away}/poster"></video>
 <audio src="{away}/audio" autoplay></audio><iframe src="{away}/frame"></iframe><iframe src="/o"></iframe>
 <object data="{away}/object"></object><embed src="{away}/embed">
@@ -586,7 +587,7 @@ def test_hostile_pages_achieve_nothing(tmp_path, visit):
         address, last = page.url, server.site.state.last
         frame = page.frame_locator("#frame")
         frame.locator("h1").wait_for()
-        for name in "bcdtnjvswx":
+        for name in "bcdtnjvswxy":
             frame.locator(f"#{name}").click(no_wait_after=True)
         page.wait_for_timeout(300)
         assert page.url == address and page.title() != "taken" and len(page.context.pages) == 1
@@ -599,7 +600,7 @@ def test_hostile_pages_achieve_nothing(tmp_path, visit):
         direct = page.context.new_page()  # the page by itself, outside the frame
         direct.goto(f"{server.site.url}{server.site.page_address(1)}")
         direct.locator("h1").wait_for()
-        for name in "bdtvwx":
+        for name in "bdtvwxy":
             direct.locator(f"#{name}").click(no_wait_after=True)
         assert direct.evaluate("self.origin") == "null"
         assert server.site.state.last == last

@@ -33,8 +33,8 @@ HARMLESS = {
     re.compile(r"<(?=(?:set|animate)[\s/>])", re.IGNORECASE): "<no-",
     # A link to another page in the frame is connected to before the policy forbids that. So links get a target that the
     # sandbox forbids; of two targets, browsers take the first. The address can still be copied.
-    re.compile(r"<a(?=[\s/>])", re.IGNORECASE): "<a target=_blank",
-    re.compile(r"<area(?=[\s/>])", re.IGNORECASE): "<area target=_blank",
+    re.compile(r"<a(?=[\s/>])", re.IGNORECASE): "<a target=_blank ",
+    re.compile(r"<area(?=[\s/>])", re.IGNORECASE): "<area target=_blank ",
 }
 """What is replaced in HTML, by what."""
 
