@@ -6,6 +6,7 @@ import asyncio
 import os
 import re
 import signal
+import socket
 import sqlite3
 import subprocess
 import sys
@@ -143,10 +144,14 @@ def test_the_overview_follows_every_change(site, tmp_path):
     listed = re.findall(r'"/a/page/(\d)"', ann.get("/a/mine").text)
     assert listed[0] == "1" and sorted(listed) == ["1", "2", "3"]  # the latest first
     assert 'href="/a/page/1" id="back"' in ann.get("/a/page/2").text
+    assert judge(ann, {"SOMEBODY  Else": "2"}, page="/a/page/2").status_code == 200
+    assert judge(ann, {"Somebody Else": "1"}, page="/a/page/1").status_code == 200
+    # Offered once, as it is now.
     assert [entity["entity"] for entity in site[0].state.names_used("ann", "R01")] == [
         "Somebody Else",
         "Wanda Ant",
     ]
+    assert judge(ann, {}, page="/a/page/2").status_code == 200
     token = token_in(organiser.get("/o").text)
     organiser.post("/o", data={"token": token, "do": "unassign", "assessor": "bob", "saved": "yes"})
     look()
@@ -303,6 +308,17 @@ def test_a_full_disk_is_told_and_a_browser_that_goes_away_is_no_mistake(site, ca
         asyncio.run(read_form_body(Request(scope, receive)))
 
 
+def test_a_form_that_does_not_arrive_is_not_waited_for(monkeypatch):
+    monkeypatch.setattr("fairevals.annotate.site.BODY_SECONDS", 0.01)
+    scope = {"type": "http", "headers": [(b"content-type", b"application/x-www-form-urlencoded")]}
+
+    async def never():
+        await asyncio.sleep(60)
+
+    with pytest.raises(HTTPException, match="408"):
+        asyncio.run(read_form_body(Request(scope, never)))
+
+
 def test_behind_a_proxy_the_public_address_is_an_origin_of_its_own(tmp_path):
     site, tokens = opened(tmp_path, "https://annotate.example.org")
     client = TestClient(make_app(site), base_url="https://annotate.example.org")
@@ -328,6 +344,17 @@ def test_cookies_do_not_reach_the_pages_of_strangers(site):
     )
     assert "Secure" in answer.headers["set-cookie"]
     https.project.store.close()
+
+
+def test_two_projects_on_one_host_do_not_sign_each_other_out(site, tmp_path):
+    """Browsers send the cookies of a host to all of its ports."""
+    other, tokens = opened(tmp_path / "other", "http://localhost:8766")
+    ann, also = client_of(site[0], site[1]["ann"]), client_of(other, tokens["ann"])
+    also.cookies.update(ann.cookies)
+    ann.cookies.update(also.cookies)
+    assert (ann.get("/a").status_code, also.get("/a").status_code) == (200, 200)
+    assert judge(ann, {}).status_code == judge(also, {}).status_code == 200
+    other.project.store.close()
 
 
 def test_every_answer_has_the_security_headers(site):
@@ -401,6 +428,7 @@ def test_questions_are_answered_on_the_page_and_assessors_are_unassigned(site):
     assert "Lost?" not in organiser.get("/o").text
     shown = organiser.post("/o", data={"token": token, "do": "add", "assessor": "cleo", "topics": "R*"}).text
     assert "The link of cleo" in shown and site.state.assessors["cleo"].topics == ("R*",)
+    assert organiser.post("/o", data={"token": token, "do": "link", "assessor": ""}).status_code == 400
     for name in ("\x07", "Cleo"):
         assert organiser.post("/o", data={"token": token, "do": "add", "assessor": name}).status_code == 400
 
@@ -505,10 +533,12 @@ def test_searching_marks_text_and_nothing_else(tmp_path):
     content, headers = page_text(page, "an ant")
     assert headers["X-Matches"] == "3" and content.count(b"<mark id=find-3>an   ant</mark>") == 1
     path.write_text(
-        "<LINK rel=x><svg><style><p><link\nrel=x></svg><linked><A target=_self href=/><abbr><iframe/src=x>"
+        "<LINK rel=x><svg><style><p><link\nrel=x></svg><linked><A target=_self href=/><abbr><iframe/src=x><a/id=x>"
     )
-    expected = "<no-LINK rel=x><svg><style><p><no-link\nrel=x></svg><linked><a target=_blank target=_self href=/><abbr>"
-    assert page_text(page)[0].decode() == f"{expected}<no-iframe/src=x>"
+    expected = (
+        "<no-LINK rel=x><svg><style><p><no-link\nrel=x></svg><linked><a target=_blank  target=_self href=/>"
+    )
+    assert page_text(page)[0].decode() == f"{expected}<abbr><no-iframe/src=x><a target=_blank /id=x>"
 
 
 @pytest.mark.parametrize(
@@ -553,6 +583,8 @@ def test_encodings_are_what_browsers_take_them_for(label, data, text):
         (read_pool, "", "no page"),
         (read_pool, "R01\n", ":1: 1 columns"),
         (read_pool, "R01 a 1\nR01 a 2\n", ":2: document 'a' a second time"),
+        (read_pool, "R01 a\nR01 b\xa0c\n", ":2: doc 'b\\xa0c'; expected a name without white space"),
+        (read_pool, "R\u20281 a\n", ":1: topic 'R\\u20281'; expected a name without white space"),
         (read_assessors, "name\nann\n", "assessor"),
         (read_assessors, "assessor\n", "no assessor"),
         (read_assessors, "assessor\nann\nann\n", ":3: the assessor 'ann' a second time"),
@@ -561,7 +593,7 @@ def test_encodings_are_what_browsers_take_them_for(label, data, text):
     ],
 )
 def test_wrong_inputs_are_named_with_their_line(tmp_path, read, text, problem):
-    (tmp_path / "file").write_text(text)
+    (tmp_path / "file").write_text(text, encoding="utf-8")
     with pytest.raises(FairevalsError, match=re.escape(problem)):
         read(tmp_path / "file")
 
@@ -593,6 +625,11 @@ def test_a_restart_keeps_links_and_adds_what_is_new(tmp_path):
         assert (
             set(new) == {"cleo", "dan"} and again.project.session(session) == "ann" and again.secret == secret
         )
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            inputs = AnnotationInputs(*(tmp_path / name for name in names))
+            open_site(replace(inputs, assessors={"eve": "R* M1", "fay": ["Z*"]}), store, URL)
+        assert [store.state.assessors[name].topics for name in ("eve", "fay")] == [("R*", "M1"), ("Z*",)]
         assert len(store.state.pages) == 5 and again.project.take_next("cleo") == 5
         with pytest.raises(UsageError, match="there is an assessor 'ann' already"):
             open_site(
@@ -645,9 +682,19 @@ def test_wrong_folders_and_databases_are_refused(tmp_path, capsys):
     assert main(["annotate", "export"]) == 2
     assert main(["annotate", "--task", "t.toml"]) == 2
     inputs = ["--task", "t.toml", "--pool", "p.txt", "--pages", "."]
-    for url in ("ftp://x", "https://example.org/prefix", "https://", "//x"):
+    for url in (
+        "ftp://x",
+        "https://example.org/prefix",
+        "https://",
+        "//x",
+        "http://a:b",
+        "http://:80",
+        "http://[x]",
+    ):
         assert main(["annotate", *inputs, "--url", url]) == 2
-    assert main(["annotate", *inputs, "--host", "0.0.0.0"]) == 2
+    for host in ("0.0.0.0", "0", "::", "0:0::0", ""):
+        with pytest.raises(UsageError, match="means all addresses; expected url"):
+            serve(AnnotationInputs("t.toml", "p.txt", "."), tmp_path / "nothing", host=host)
     lines = capsys.readouterr().err.splitlines()
     assert "annotate.sqlite: cannot be used (file is not a database)" in lines[0]
     assert "there is no annotate.sqlite" in lines[1]
@@ -657,13 +704,14 @@ def test_wrong_folders_and_databases_are_refused(tmp_path, capsys):
 WORDS = ("--task", "task.toml", "--pool", "pool.txt", "--pages", "pages", "--data", "data", "--port", "0")
 
 
-def start(folder):
+def start(folder, **given):
     """A server in a process of its own, and the links that it prints."""
     process = subprocess.Popen(
         [sys.executable, "-m", "fairevals", "annotate", *WORDS, "--assessors", "assessors.csv"],
         cwd=folder,
         stdout=subprocess.PIPE,
         text=True,
+        **given,
         env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[1])},
     )
     links = {}
@@ -718,6 +766,31 @@ def test_a_server_killed_during_a_stream_of_saves_has_everything_that_it_confirm
     assert len(confirmed) >= 40
     assert confirmed.items() <= stored.items() <= sent.items()
     assert len(stored) - len(confirmed) <= 2  # each may have waited for one confirmation
+
+
+@pytest.mark.slow
+def test_a_request_that_never_ends_does_not_keep_the_server_from_stopping(tmp_path):
+    httpx = pytest.importorskip("httpx")
+    write_inputs(tmp_path)
+    process, links = start(tmp_path, stderr=subprocess.PIPE)
+    try:
+        with httpx.Client(follow_redirects=True) as client:
+            shown = client.get(links["ann"])
+            cookie = "; ".join(f"{name}={value}" for name, value in client.cookies.items())
+        head = (
+            f"POST {shown.url.path} HTTP/1.1\r\nHost: localhost\r\nCookie: {cookie}\r\nContent-Length: 99\r\n"
+        )
+        with socket.create_connection((shown.url.host, shown.url.port)) as slow:
+            slow.sendall(f"{head}Content-Type: application/x-www-form-urlencoded\r\n\r\ndo=".encode())
+            assert httpx.get(shown.url.join("/")).status_code == 200  # by now the server reads the form
+            process.send_signal(signal.SIGINT)
+            assert process.wait(30) == 0
+        assert "Traceback" not in process.stderr.read()
+    finally:
+        process.kill()
+        process.wait()
+        process.stdout.close()
+        process.stderr.close()
 
 
 @pytest.mark.slow

@@ -222,6 +222,114 @@ def test_nothing_typed_is_lost(server, visit):
     assert place.entities[0]["entity"] == "Xenia Ant"
 
 
+def test_entries_can_be_discarded_to_see_what_another_tab_has_saved(server, visit):
+    page = visit(server.links["ann"], strict=False)
+    address = page.url
+    type_entity(page, 1, "Mine", "5")
+    other = page.context.new_page()
+    other.goto(address)
+    other.fill("#e0", "Other")
+    moved_on(other, lambda: other.keyboard.press("Control+Enter"))
+    assert page.locator("#discard").is_hidden()
+    page.fill("#e0", "Mine again")  # typed after the other tab has saved, then loaded again
+    page.reload()
+    assert page.input_value("#e0") == "Mine again" and page.locator("#discard").is_visible()
+    page.keyboard.press("Control+Enter")
+    page.get_by_text("or discard them to see it").wait_for()
+    page.reload()
+    assert page.input_value("#e0") == "Mine again"  # still here
+    page.get_by_role("button", name="Discard these entries").click()
+    playwright.expect(page.locator("#e0")).to_have_value("Other")
+    assert page.locator("#discard").is_hidden() and page.locator("#message").is_hidden()
+    place = server.site.state.places[int(address.rsplit("/", 1)[1])]["ann"]
+    assert place.entities[0]["entity"] == "Other"
+
+
+def test_unknown_numbers_are_typed_and_taken_back(server, visit):
+    page = visit(server.links["ann"])
+    page.keyboard.press("1")
+    page.keyboard.press("Tab")
+    for keys, value in (
+        ("NA", "NA"),
+        ("na", "NA"),
+        ("n/a", "NA"),
+        ("N", "NA"),
+        ("1e999", "1e999"),
+        ("1e3", "1e3"),
+    ):
+        page.fill("#e0f0", "")  # which has the focus
+        page.keyboard.type(keys)
+        assert page.input_value("#e0f0") == value
+        shown = {"NA": "not known", "1e999": "not a number", "1e3": ">=50"}[value]
+        assert page.locator(".bin").first.inner_text() == shown
+    page.fill("#e0f0", "")
+    for key in ("n", "Backspace", "7"):
+        page.keyboard.press(key)
+    assert page.input_value("#e0f0") == "7"
+    page.keyboard.press("Escape")
+    page.keyboard.press("0")  # not even a number without a name is given up at once
+    page.get_by_text("Press 0 again").wait_for()
+    assert page.get_by_role("textbox", name="HINDEX", exact=True).first.get_attribute("id") == "e0f0"
+    page.keyboard.press("Control+Enter")
+    described = page.locator("#e0").get_attribute("aria-describedby")
+    assert page.locator(f"#{described}").inner_text() == "the name of the entity is missing"
+
+
+def test_keys_work_in_other_layouts(server, visit):
+    page = visit(server.links["ann"])
+
+    def press(key, code, shift=False):
+        event = f"{{key: '{key}', code: '{code}', shiftKey: {str(shift).lower()}, bubbles: true, cancelable: true}}"
+        page.evaluate(f"document.activeElement.dispatchEvent(new KeyboardEvent('keydown', {event}))")
+        return page.evaluate("document.activeElement.id")
+
+    assert press("é", "Digit2") == "e1"  # French
+    page.keyboard.press("Escape")
+    assert press("!", "Digit1", shift=True) == ""  # as 1 would be with Shift on an English keyboard
+    assert press("/", "Digit7", shift=True) == "find"  # German
+    page.keyboard.press("Escape")
+    assert press("й", "KeyQ") == "question"  # Russian
+    page.keyboard.press("Escape")
+    assert press("ö", "Semicolon") == press("ArrowDown", "ArrowDown") == press("o", "KeyS") == ""  # Dvorak
+    moved_on(page, lambda: press("à", "Digit0"))
+    assert len(server.site.state.assessors["ann"].saved) == 1
+
+
+def test_a_question_is_sent_by_control_and_enter_too(server, visit):
+    page = visit(server.links["ann"])
+    page.keyboard.press("q")
+    page.keyboard.type("Is it?")
+    moved_on(page, lambda: page.keyboard.press("Control+Enter"))
+    assert [one.text for one in server.site.state.questions.values()] == ["Is it?"]
+    assert not server.site.state.assessors["ann"].saved
+
+
+def test_whoever_types_keeps_a_page_however_soon_pages_return(server, visit):
+    server.site.project.hold = 2.0
+    page = visit(server.links["ann"])
+    number = int(page.url.rsplit("/", 1)[1])
+    since = server.site.state.places[number]["ann"].since
+    page.wait_for_timeout(600)
+    with page.expect_request(lambda request: "do=touch" in (request.post_data or "")):
+        page.keyboard.press("1")
+    page.wait_for_timeout(200)
+    assert server.site.state.places[number]["ann"].since > since + 0.5
+
+
+def test_a_broken_pdf_does_not_keep_the_keys(tmp_path, visit):
+    server = Server(tmp_path, pages={"p1.pdf": "%PDF-1.4 broken", "p2.pdf": "%PDF-1.4 broken"})
+    try:
+        page = visit(server.links["ann"], strict=False)
+        page.add_init_script(
+            "given = new Promise((yes, no) => { addEventListener('focus', () => yes(1)); setTimeout(no, 10000); })"
+        )
+        page.reload()
+        assert page.evaluate("given") == 1  # the viewer had taken the focus
+        moved_on(page, lambda: page.keyboard.press("m"))
+    finally:
+        server.stop()
+
+
 def test_entries_outlive_a_question_and_a_skip_and_held_keys_judge_nothing(server, visit):
     page = visit(server.links["ann"])
     state, number = server.site.state, int(page.url.rsplit("/", 1)[1])
@@ -262,8 +370,10 @@ def test_axe_finds_nothing(server, visit):
     for address in ("", f"{server.site.url}/a/mine", server.links[""]):
         if address:
             page.goto(address)
-        found = axe.run(page).response["violations"]
-        assert [(one["id"], one["nodes"][0]["html"][:200]) for one in found] == []
+        for width in (1000, 400):
+            page.set_viewport_size({"width": width, "height": 760})
+            found = axe.run(page).response["violations"]
+            assert [(one["id"], one["nodes"][0]["html"][:200]) for one in found] == []
 
 
 def test_mistakes_are_shown_where_they_are_and_earlier_names_are_offered(server, visit):
@@ -303,7 +413,7 @@ def test_mistakes_are_shown_where_they_are_and_earlier_names_are_offered(server,
     moved_on(page, lambda: page.keyboard.press("Enter"))  # an empty name: save
     assert page.locator("#names option").get_attribute("value") == "Xenia Ant"
     page.keyboard.press("2")
-    page.keyboard.type("Xenia Ant")
+    page.keyboard.type("xenia  ANT")  # the same name
     page.keyboard.press("Enter")
     assert page.input_value("#e1f0") == "NA" and page.input_value("#e1f2") == "https://example.org/x"
     assert page.locator("[name=e1f1]:checked").get_attribute("value") == "NA"
@@ -315,7 +425,7 @@ def test_mistakes_are_shown_where_they_are_and_earlier_names_are_offered(server,
 
 def test_search_in_the_page_and_a_missing_file(server, visit):
     server.site.files.find("p1").path.unlink()
-    page = visit(server.links["ann"])
+    page = visit(server.links["ann"], strict=False)
     seen = set()
     for _ in PAGES:
         doc = doc_of(page)
@@ -326,9 +436,13 @@ def test_search_in_the_page_and_a_missing_file(server, visit):
             continue
         page.keyboard.press("/")
         page.keyboard.type("ant")
+        page.context.set_offline(True)
+        page.keyboard.press("Enter")
+        page.get_by_text("no connection").wait_for()
+        page.context.set_offline(False)
         page.keyboard.press("Enter")
         expected = "1 of 1"
-        page.locator("#matches", has_text=re.compile(r"\S")).wait_for()
+        page.locator("#matches", has_text=re.compile(r" of |not found")).wait_for()
         assert page.locator("#matches").inner_text() == expected
         marks = page.frame_locator("#frame").locator("mark")
         marks.first.wait_for()  # the frame loads the page again, with the words marked
@@ -340,7 +454,14 @@ def test_search_in_the_page_and_a_missing_file(server, visit):
     assert question.text == "The page cannot be shown."
 
 
-@pytest.mark.parametrize("width", [1000, 768])
+IS_IN_SIGHT = """(() => {
+  const at = document.activeElement, box = at.getBoundingClientRect();
+  return !at.closest("#form") || at.contains(document.elementFromPoint(box.x + box.width / 2, box.y + box.height / 2));
+})()"""
+"""Whether nothing covers what has the focus in the form."""
+
+
+@pytest.mark.parametrize("width", [1000, 768, 400])
 def test_all_of_the_form_can_be_reached_at_small_widths_and_by_tab_alone(server, visit, width):
     page = visit(server.links["ann"])
     page.set_viewport_size({"width": width, "height": 760})
@@ -353,8 +474,17 @@ def test_all_of_the_form_can_be_reached_at_small_widths_and_by_tab_alone(server,
     page.locator("#e0").focus()
     for _ in range(60):
         reached.add(page.evaluate("document.activeElement.name || document.activeElement.dataset.do"))
+        assert page.evaluate(IS_IN_SIGHT)
         page.keyboard.press("Tab")
     assert {"e0", "e0f0", "e0f1", "e0f2", "e2", "save", "none", "skip", "question", "missing"} <= reached
+    page.keyboard.press("Escape")
+    page.keyboard.press("3")
+    page.keyboard.type("Xenia Ant")
+    page.keyboard.press("Control+Enter")
+    box = page.locator("#message").bounding_box()
+    assert (
+        page.evaluate(IS_IN_SIGHT) and 0 < box["y"] < 760 - box["height"]
+    )  # the mistake, and that there is one
     unnamed = page.evaluate(
         "Array.from(document.querySelectorAll('#form input:not([type=hidden]), #form textarea, #find'))"
         ".filter((e) => !e.labels.length).length"
@@ -416,6 +546,10 @@ fetch("{away}/s")</script>
 <details open ontoggle="fetch('{away}/toggle')"><summary>d</summary></details>
 <button form="f" formaction="{away}/formaction" id="d">z</button><svg><a id="v" href="{away}/svg-link">
 <text y="20">svg</text></a></svg>
+<svg><a id="w" href="{away}/set"><set attributeName="target" to="_self"/><text y="20">set</text></a></svg>
+<svg><a id="x" href="#"><animate attributeName="target" values="_self;_self" dur="9s"/>
+<animate attributeName="href" values="{away}/animate;{away}/animate" dur="9s"/><text y="20">animate</text></a></svg>
+<a/id="y" target="_self" href="{away}/slash">slash</a>
 <video src="{away}/video" poster="{away}/poster"></video>
 <audio src="{away}/audio" autoplay></audio><iframe src="{away}/frame"></iframe><iframe src="/o"></iframe>
 <object data="{away}/object"></object><embed src="{away}/embed">
@@ -453,7 +587,7 @@ def test_hostile_pages_achieve_nothing(tmp_path, visit):
         address, last = page.url, server.site.state.last
         frame = page.frame_locator("#frame")
         frame.locator("h1").wait_for()
-        for name in "bcdtnjvs":
+        for name in "bcdtnjvswxy":
             frame.locator(f"#{name}").click(no_wait_after=True)
         page.wait_for_timeout(300)
         assert page.url == address and page.title() != "taken" and len(page.context.pages) == 1
@@ -466,7 +600,7 @@ def test_hostile_pages_achieve_nothing(tmp_path, visit):
         direct = page.context.new_page()  # the page by itself, outside the frame
         direct.goto(f"{server.site.url}{server.site.page_address(1)}")
         direct.locator("h1").wait_for()
-        for name in "bdtv":
+        for name in "bdtvwxy":
             direct.locator(f"#{name}").click(no_wait_after=True)
         assert direct.evaluate("self.origin") == "null"
         assert server.site.state.last == last

@@ -42,7 +42,7 @@ def make_app(site: Site) -> Guard:
         response = RedirectResponse(path, 303)
         secure = site.url.startswith("https://")
         response.set_cookie(
-            COOKIES[path], cookie, MAX_AGE, path=path, httponly=True, samesite="lax", secure=secure
+            site.cookie(path), cookie, MAX_AGE, path=path, httponly=True, samesite="lax", secure=secure
         )
         return response
 

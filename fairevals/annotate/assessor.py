@@ -9,7 +9,7 @@ from starlette.responses import JSONResponse, RedirectResponse, Response
 from starlette.routing import Route
 
 from fairevals.annotate.form import PROBLEMS, UNKNOWN, read_form
-from fairevals.annotate.site import COOKIES, Body, Site, first, whole
+from fairevals.annotate.site import Body, Site, first, whole
 from fairevals.annotate.state import Assignment
 
 CANNOT_BE_SHOWN = "The page cannot be shown."
@@ -17,9 +17,11 @@ LISTED_PAGES = 100
 """Saved pages in the list of an assessor's own pages, unless all are asked for."""
 NOT_YOURS = "This page is not yours. It may have returned to the queue."
 MAX_QUESTION = 2000
+MAX_TOUCH = 300.0
+"""Seconds after which the browser says again that the assessor is at work; fewer where pages return sooner."""
 MESSAGES = {
     "changed": "Another tab has saved something else for this page. Your entries are still here and not saved: "
-    "save again to replace what the other tab saved, or reload to see it.",
+    "save again to replace what the other tab saved, or discard them to see it.",
     "late": "This page was given to someone else, because nothing happened here for a long time. Your entries are kept "
     "for the organiser but do not count.",
     "unasked": "Not sent: this page was given to someone else. Copy your question if you need it, and go on to "
@@ -43,6 +45,7 @@ def routes(site: Site) -> list[Route]:
         with project.store.lock:
             values = _page_values(site, who, number)
         values |= {"file": site.files.find(values["page"].doc), "token": site.form_token(request, "/a")}
+        values["touch"] = int(1000 * min(MAX_TOUCH, project.hold / 4))
         return site.show("page.html", who=who, number=number, unknown=UNKNOWN, **values)
 
     def mine(request: Request) -> Response:
@@ -65,9 +68,9 @@ def routes(site: Site) -> list[Route]:
 
     async def sign_out(request: Request) -> Response:
         await site.read_form(request, "/a")
-        await run_in_threadpool(project.sign_out, request.cookies[COOKIES["/a"]])
+        await run_in_threadpool(project.sign_out, site.session(request, "/a"))
         response = RedirectResponse("/", 303)
-        response.delete_cookie(COOKIES["/a"], path="/a")
+        response.delete_cookie(site.cookie("/a"), path="/a")
         return response
 
     return [

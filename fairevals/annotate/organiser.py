@@ -66,7 +66,7 @@ def _act(site: Site, body: Body) -> str:
         case "add":
             project.add_assessor(who.strip(), first(body, "topics").split() or ["*"])
             return f"{site.url}/sign-in/{project.new_link(who.strip())}"
-        case "link":
+        case "link" if who:  # without a name it would be the organiser's own, whose session ends
             return f"{site.url}/sign-in/{project.new_link(who)}"
         case "revoke":
             project.revoke(who)

@@ -29,10 +29,12 @@ SANDBOX = "sandbox; default-src 'none'; style-src 'unsafe-inline'; img-src data:
 HARMLESS = {
     # Elements whose address browsers connect to before they find out that the policy forbids it.
     re.compile(r"<(?=(?:link|i?frame|object|embed|portal|fencedframe)[\s/>])", re.IGNORECASE): "<no-",
+    # Animations can take away from a link the target that it gets below.
+    re.compile(r"<(?=(?:set|animate)[\s/>])", re.IGNORECASE): "<no-",
     # A link to another page in the frame is connected to before the policy forbids that. So links get a target that the
     # sandbox forbids; of two targets, browsers take the first. The address can still be copied.
-    re.compile(r"<a(?=[\s/>])", re.IGNORECASE): "<a target=_blank",
-    re.compile(r"<area(?=[\s/>])", re.IGNORECASE): "<area target=_blank",
+    re.compile(r"<a(?=[\s/>])", re.IGNORECASE): "<a target=_blank ",
+    re.compile(r"<area(?=[\s/>])", re.IGNORECASE): "<area target=_blank ",
 }
 """What is replaced in HTML, by what."""
 

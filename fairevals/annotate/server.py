@@ -10,6 +10,7 @@ import warnings
 from collections.abc import Callable, Collection, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
+from ipaddress import ip_address
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -31,6 +32,8 @@ if TYPE_CHECKING:
 
 DATA = "annotate-data"
 HOST, PORT = "127.0.0.1", 8765
+STOP = 12
+"""Seconds that requests may still take when the server is stopped; more than a form may take to arrive."""
 
 
 @dataclass(frozen=True)
@@ -64,6 +67,10 @@ def read_pool(path: str | os.PathLike[str]) -> list[tuple[str, str]]:
         if problem:
             source.refuse(problem.error(), form.what)
         page = (cells[0].decode(), cells[1].decode())
+        for column, name in zip(("topic", "doc"), page, strict=True):
+            if name.split() != [name]:  # such as a no-break space, with which nobody can read the annotations
+                found = f"{column} {escape(name)!r}"
+                raise InputError(Place(source.name, number), found, "a name without white space")
         if page in pool:
             found = f"document {escape(page[1])!r} a second time in topic {escape(page[0])!r}"
             raise InputError(Place(source.name, number), found, f"it once (first in line {pool[page]})")
@@ -121,7 +128,10 @@ def open_site(
     pool.sort(key=lambda page: number.get(page[0], len(number)))  # topics in the order of their list
     if isinstance(given, (str, os.PathLike)):
         given = read_assessors(given)
-    assessors = {name: tuple(topics) for name, topics in (given or {}).items()}
+    assessors = {
+        name: tuple(globs.split() if isinstance(globs, str) else globs)
+        for name, globs in (given or {}).items()
+    }
     topics = dict.fromkeys([*listed.ids, *(topic for topic, _ in pool), *store.state.topics])
     fields = form_fields(task, list(topics))
     settings: dict[str, Any] = {
@@ -190,11 +200,16 @@ def serve(
         import uvicorn
 
         from fairevals.annotate.app import make_app
+        from fairevals.annotate.site import host_of
     except ModuleNotFoundError as error:
         if error.name is None or error.name.startswith("fairevals"):
             raise
         raise UsageError(f"annotating needs {error.name}: pip install 'fairevals[annotate]'") from None
-    if url is not None and not re.fullmatch(r"https?://[\w.:\[\]-]+/?", url):
+    if url is None and _is_any_address(host):
+        raise UsageError(
+            f"host={escape(host)} means all addresses; expected url as well, which links begin with"
+        )
+    if url is not None and not (re.match("https?://", url) and host_of(url.split("//")[1].removesuffix("/"))):
         raise UsageError(f"url={escape(url)}; expected http:// or https:// and a host, without a path")
     folder = Path(data)
     with only_server(folder), Store(folder, create=True) as store, _listening(host, port) as opened:
@@ -210,6 +225,7 @@ def serve(
             lifespan="off",
             ws="none",
             server_header=False,
+            timeout_graceful_shutdown=STOP,
         )
         # Nobody should wait long: neither while the overview of a large project is computed, nor because Python looks
         # through all of the project for objects that are not needed any more.
@@ -220,6 +236,15 @@ def serve(
             uvicorn.Server(config).run(sockets=[opened])
 
 
+def _is_any_address(host: str) -> bool:
+    """Whether a host means all addresses of this machine, however it is spelt."""
+    try:
+        addresses = {str(found[4][0]) for found in socket.getaddrinfo(host, None)} if host else {"0.0.0.0"}  # noqa: S104
+    except (OSError, UnicodeError):  # said when it is opened
+        return False
+    return any(ip_address(address).is_unspecified for address in addresses)
+
+
 def _listening(host: str, port: int) -> socket.socket:
     try:
         family = socket.AF_INET6 if ":" in host else socket.AF_INET
@@ -227,7 +252,7 @@ def _listening(host: str, port: int) -> socket.socket:
         # asyncio does so only where it has opened the socket itself. Otherwise each answer may wait for 40 ms.
         opened.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         return opened
-    except (OSError, OverflowError) as error:
+    except (OSError, OverflowError, UnicodeError) as error:
         reason = escape(str(getattr(error, "strerror", None) or error), 100)
         raise UsageError(
             f"cannot listen on {escape(host)}:{port} ({reason}); choose another address"

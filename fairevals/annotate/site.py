@@ -1,5 +1,6 @@
 """The web site: which hosts are answered, headers, limits, sessions, tokens against forged forms, templates."""
 
+import asyncio
 import hashlib
 import hmac
 import ipaddress
@@ -30,6 +31,8 @@ from fairevals.report.html import environment
 MAX_BODY = 1 << 16
 MAX_ADDRESS = 2000
 MAX_FIELDS = 500
+BODY_SECONDS = 10.0
+"""How long a form may take to arrive."""
 FAILURES, WINDOW = 10, 60.0
 """After so many wrong links in so many seconds an address is told to wait."""
 
@@ -129,22 +132,25 @@ def keyed(secret: str, *parts: str) -> str:
 
 
 async def read_form_body(request: Request) -> dict[str, list[str]]:
-    """The fields of an urlencoded body of bounded size."""
+    """The fields of an urlencoded body of bounded size that arrives in time."""
     if not request.headers.get("content-type", "").startswith("application/x-www-form-urlencoded"):
         raise HTTPException(415, "Expected an urlencoded form.")
     body = b""
     try:
-        async for chunk in request.stream():
-            body += chunk
-            if len(body) > MAX_BODY:
-                raise HTTPException(413, "The form is too large.")
+        async with asyncio.timeout(BODY_SECONDS):
+            async for chunk in request.stream():
+                body += chunk
+                if len(body) > MAX_BODY:
+                    raise HTTPException(413, "The form is too large.")
         return parse_qs(body.decode(), keep_blank_values=True, max_num_fields=MAX_FIELDS)
+    except TimeoutError:
+        raise HTTPException(408, "The form did not arrive in time. Try again.") from None
     except (ValueError, ClientDisconnect):
         raise HTTPException(400, "The form cannot be read.") from None
 
 
 COOKIES = {"/a": "fairevals-assessor", "/o": "fairevals-organiser"}
-"""The paths that cookies are sent to, and their names. Pages of strangers are under neither path."""
+"""The paths that cookies are sent to, and how their names begin. Pages of strangers are under neither path."""
 
 Body = Mapping[str, list[str]]
 
@@ -184,6 +190,14 @@ class Site:
         """The title of a topic, or else the topic itself."""
         return self.about.get(topic, {}).get("title") or topic
 
+    def cookie(self, path: str) -> str:
+        """The name of a path's cookie. Browsers send it to all ports of a host, so each project has its own."""
+        return f"{COOKIES[path]}-{keyed(self.secret, 'cookie')[:8]}"
+
+    def session(self, request: Request, path: str) -> str:
+        """The session's cookie in a request, empty if there is none."""
+        return request.cookies.get(self.cookie(path), "")
+
     def page_address(self, number: int) -> str:
         """The address of a pooled page, which nobody can guess."""
         return f"/page/{number}-{keyed(self.secret, 'page', str(number))}"
@@ -195,7 +209,7 @@ class Site:
 
     def who(self, request: Request, path: str) -> str:
         """Whose session a request belongs to, empty for the organiser; 401 if there is none for the path."""
-        who = self.project.session(request.cookies.get(COOKIES[path], ""))
+        who = self.project.session(self.session(request, path))
         if who is None or (who == "") != (path == "/o"):
             raise HTTPException(
                 401, "Please open your personal link again, or ask the organiser for a new one."
@@ -204,7 +218,7 @@ class Site:
 
     def form_token(self, request: Request, path: str) -> str:
         """The token that forms of a session carry."""
-        return keyed(self.secret, "form", request.cookies.get(COOKIES[path], ""))
+        return keyed(self.secret, "form", self.session(request, path))
 
     async def read_form(self, request: Request, path: str) -> Body:
         """The fields of a form that was sent by a page of this site in a valid session."""

@@ -7,6 +7,7 @@ from fnmatch import fnmatchcase
 from typing import Any
 
 from fairevals.annotate.assignment import Holders, choose, random_order
+from fairevals.derive.pages import entity_key
 
 Entity = Mapping[str, str]
 """An entity that an assessor named: `entity` is its name, the other keys are attributes and further fields."""
@@ -161,8 +162,8 @@ class State:
     def names_used(self, who: str, topic: str) -> list[Entity]:
         """The assessor's own entities in a topic, each name once with its latest values, sorted."""
         mine = [page for page, of in self.assessors[who].saved.items() if of == topic]
-        latest = {entity["entity"]: entity for page in mine for entity in self.places[page][who].entities}
-        return [latest[name] for name in sorted(latest)]
+        latest = {entity_key(one["entity"]): one for page in mine for one in self.places[page][who].entities}
+        return [latest[key] for key in sorted(latest)]
 
     def questions_of(self, who: str, page: int) -> list[Question]:
         """The assessor's questions about a page, the oldest first."""

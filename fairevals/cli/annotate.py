@@ -68,8 +68,6 @@ def _serve(args: argparse.Namespace) -> int:
     for name in ("task", "pool", "pages"):
         if getattr(args, name) is None:
             raise UsageError(f"give --{name}; --help shows an example")
-    if args.url is None and args.host in ("0.0.0.0", "::", ""):  # noqa: S104 (refused here)
-        raise UsageError("--host listens on all addresses; give --url, the one that links begin with")
     inputs = AnnotationInputs(args.task, args.pool, args.pages, args.assessors, args.per_page, args.seed)
     serve(
         inputs,

@@ -6,10 +6,11 @@ const frame = document.getElementById("frame");
 const find = document.getElementById("find");
 const ask = document.getElementById("ask");
 const message = document.getElementById("message");
+const discard = document.getElementById("discard");
 const { used, messages } = JSON.parse(document.getElementById("known").textContent);
 const draftKey = `fairevals ${form.dataset.draft}`;
 const NUMBER = /^[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?$/i;
-const TOUCH = 5 * 60 * 1000;
+const TOUCH = Number(form.dataset.touch);
 let busy = false, touched = Date.now(), armed = false;
 
 const names = () => Array.from(form.querySelectorAll(".name"));
@@ -35,27 +36,36 @@ const dropDraft = () => store((s) => s.removeItem(draftKey));
 const saved = JSON.stringify(entries());
 
 function keepDraft() {
-  const text = JSON.stringify(entries());
-  if (text === saved) dropDraft();
-  else store((s) => s.setItem(draftKey, text));
+  const pairs = entries();
+  if (JSON.stringify(pairs) === saved) dropDraft();
+  else store((s) => s.setItem(draftKey, JSON.stringify([...pairs, ["version", form.elements.version.value]])));
 }
 
+// With the version that the entries replace, so that the server notices if another tab has saved since.
 function restoreDraft() {
-  const text = store((s) => s.getItem(draftKey));
-  if (!text || text === saved) return;
-  fill(JSON.parse(text));
+  const pairs = JSON.parse(store((s) => s.getItem(draftKey)) || saved);
+  if (JSON.stringify(pairs.filter(([name]) => name !== "version")) === saved) return;
+  fill(pairs);
+  discard.hidden = false;
   show("These entries were not saved yet. They were kept in this browser.", "note");
 }
 
 // Values ------------------------------------------------------------------------------------------------------------
 
 const isFilled = (input) => (input.type === "checkbox" ? input.checked : input.value.trim() !== "");
+const isNumber = (text) => NUMBER.test(text) && Number.isFinite(Number(text));
+const keyOf = (name) => name.normalize("NFKC").trim().replace(/\s+/g, " ").toLowerCase();
+
+// A number never starts with N: one key writes NA, further letters change nothing, and deleting one deletes both.
+function completeUnknown(event) {
+  const input = event.target;
+  if (/^\s*n/i.test(input.value)) input.value = (event.inputType || "").startsWith("delete") ? "" : "NA";
+}
 
 function showBin(input) {
-  if (/^n\/?a?$/i.test(input.value.trim())) input.value = "NA";
   const text = input.value.trim(), value = Number(text), output = input.parentElement.querySelector(".bin");
   if (text === "" || text === "NA") output.textContent = text && "not known";
-  else if (!NUMBER.test(text)) output.textContent = "not a number";
+  else if (!isNumber(text)) output.textContent = "not a number";
   else {
     const groups = JSON.parse(input.dataset.groups), bins = JSON.parse(input.dataset.bins);
     output.textContent = groups[bins.filter((bin) => value >= bin).length];
@@ -64,7 +74,7 @@ function showBin(input) {
 
 // The values that the same assessor gave to the same entity before, unless something is entered already.
 function fillEarlier(input) {
-  const earlier = used.find(([name]) => name === input.value.trim());
+  const earlier = used.find(([name]) => keyOf(name) === keyOf(input.value));
   const fields = Array.from(form.elements).filter((e) => e.name && e.name.startsWith(`${input.name}f`));
   if (!earlier || fields.some(isFilled)) return;
   for (const element of fields) {
@@ -80,14 +90,14 @@ function problems() {
   const errors = {}, seen = new Set();
   for (const entity of form.querySelectorAll(".entity")) {
     if (!Array.from(entity.querySelectorAll("input")).some(isFilled)) continue;
-    const name = entity.querySelector(".name"), key = name.value.trim().replace(/\s+/g, " ").toLowerCase();
+    const name = entity.querySelector(".name"), key = keyOf(name.value);
     if (!key) errors[name.name] = messages.name;
     else if (seen.has(key)) errors[name.name] = messages.same;
     seen.add(key);
     for (const input of entity.querySelectorAll(".number")) {
       const text = input.value.trim();
       if (!text) errors[input.name] = messages.missing;
-      else if (text !== "NA" && !NUMBER.test(text)) errors[input.name] = messages.number;
+      else if (text !== "NA" && !isNumber(text)) errors[input.name] = messages.number;
     }
     for (const group of entity.querySelectorAll(".choices")) {
       if (!group.querySelector(":checked")) errors[group.dataset.name] = messages.missing;
@@ -118,7 +128,11 @@ async function send(what) {
       return;
     }
     showErrors(data.errors || {});
-    if (data.version !== undefined) form.elements.version.value = data.version;
+    if (data.version) {  // what another tab has saved
+      form.elements.version.value = data.version;
+      discard.hidden = false;
+      keepDraft();
+    }
     show(data.message, "wrong");
   } catch {
     show("Not saved: the server does not answer. Your entries are kept in this browser; try again.", "wrong");
@@ -140,9 +154,10 @@ function showErrors(errors) {
 function perform(what) {
   if (what === "question") { ask.hidden = false; document.getElementById("question").focus(); return; }
   if (what === "cancel") { ask.hidden = true; return; }
-  if (what === "none" && !armed && names().some((input) => input.value.trim())) {
+  if (what === "discard") { dropDraft(); location.reload(); return; }
+  if (what === "none" && !armed && Array.from(form.querySelectorAll(".entity input")).some(isFilled)) {
     armed = true;
-    show("There are entities in the form. Press 0 again to save “no relevant entity” instead.", "note");
+    show("There are entries in the form. Press 0 again to save “no relevant entity” instead.", "note");
     return;
   }
   const errors = what === "save" ? problems() : {};
@@ -176,11 +191,23 @@ function pick(group, digit) {
   input.click();
 }
 
+// Some layouts have no digits without Shift, others no Latin letters. There, the place of the key counts.
+function keyIn({ key, code, shiftKey }) {
+  return (shiftKey || /^[a-z0-9/]$/i.test(key) ? key : code.replace(/^(Key|Digit)/, "")).toLowerCase();
+}
+
 document.addEventListener("keydown", (event) => {
+  tabbed = event.key === "Tab";
   const at = event.target, group = at.closest(".choices"), typing = at.matches("input, textarea") && !group;
-  if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) { event.preventDefault(); perform("save"); return; }
+  if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) {
+    event.preventDefault();
+    if (event.repeat) return;
+    if (at.id === "question") send("ask");
+    else perform("save");
+    return;
+  }
   if (event.ctrlKey || event.metaKey || event.altKey || event.isComposing) return;
-  if (event.key === "Escape") { ask.hidden = true; at.blur(); return; }
+  if (event.key === "Escape") { ask.hidden = true; at.blur(); last = null; return; }
   if (event.key === "Enter") {
     if (at.matches("button, a") || at === find || event.shiftKey) return;
     event.preventDefault();
@@ -191,14 +218,14 @@ document.addEventListener("keydown", (event) => {
     return;
   }
   if (typing || event.repeat) return;
-  const digit = /^[0-9]$/.test(event.key) ? Number(event.key) : -1;
-  const act = { s: "skip", q: "question", m: "missing" }[event.key.toLowerCase()];
+  const key = keyIn(event), digit = /^[0-9]$/.test(key) ? Number(key) : -1;
+  const act = { s: "skip", q: "question", m: "missing" }[key];
   if (group && digit >= 0) pick(group, digit);
   else if (digit === 0) perform("none");
   else if (digit > 0 && names()[digit - 1]) names()[digit - 1].focus();
   else if (act) perform(act);
-  else if (event.key === "/" && find) find.focus();
-  else if (event.key.toLowerCase() === "b") document.getElementById("back")?.click();
+  else if (key === "/" && find) find.focus();
+  else if (key === "b") document.getElementById("back")?.click();
   else return;
   event.preventDefault();
 });
@@ -217,7 +244,7 @@ form.addEventListener("click", (event) => {
 });
 form.addEventListener("input", (event) => {
   armed = false;
-  if (event.target.classList.contains("number")) showBin(event.target);
+  if (event.target.classList.contains("number")) { completeUnknown(event); showBin(event.target); }
   keepDraft();
 });
 form.addEventListener("change", (event) => {
@@ -248,9 +275,14 @@ document.getElementById("search")?.addEventListener("submit", async (event) => {
   event.preventDefault();
   const text = find.value.trim(), address = `${frame.dataset.address}?find=${encodeURIComponent(text)}`;
   if (text !== shown) {
+    try {
+      count = Number((await fetch(address, { method: "HEAD" })).headers.get("X-Matches") || 0);
+    } catch {
+      document.getElementById("matches").textContent = "no connection";
+      return;
+    }
     shown = text;
-    place = count = 0;
-    count = Number((await fetch(address, { method: "HEAD" })).headers.get("X-Matches") || 0);
+    place = 0;
   }
   place = count ? (place % count) + 1 : 0;
   document.getElementById("matches").textContent = text ? (count ? `${place} of ${count}` : "not found") : "";
@@ -258,11 +290,23 @@ document.getElementById("search")?.addEventListener("submit", async (event) => {
 });
 
 const asleep = document.getElementById("asleep");
-window.addEventListener("blur", () => { asleep.hidden = document.activeElement !== frame; });
-form.addEventListener("pointerenter", () => {
+let last = null, tabbed = false, steals = frame && !frame.hasAttribute("sandbox");
+
+function wake() {
   if (frame && document.activeElement === frame) { frame.blur(); window.focus(); }
   asleep.hidden = true;
+}
+
+document.addEventListener("focusin", (event) => { if (event.target !== frame) last = event.target; });
+window.addEventListener("blur", () => {
+  asleep.hidden = document.activeElement !== frame;
+  // A viewer that cannot show its PDF takes the focus by itself, and the keys with it. It is given back once.
+  if (!asleep.hidden && steals && !tabbed && !frame.matches(":hover")) {
+    steals = false;
+    setTimeout(() => { wake(); last?.focus(); });
+  }
 });
+form.addEventListener("pointerenter", wake);
 
 form.querySelectorAll(".number").forEach(showBin);
 restoreDraft();
