@@ -251,10 +251,11 @@ def german(path: str) -> None:
                 values[name][0] - reach(heated(values, size), values[name][2])
                 for values in ({name: of[seed] for name, of in rows.items()} for seed in range(5))
             ]
-            judged = f": {verdict(means[name][0] >= there)}" if not size else ""
+            gain, error = means[name][0] - there, np.std(gains, ddof=1) / np.sqrt(len(gains))
+            level = "level" if -error < gain < 0 else verdict(bool(gain >= 0))
             print(
-                f"    at most {bound:5g}: nDCG {means[name][0]:.4f} against {there:.4f}{judged}"
-                f" ({' '.join(f'{gain:+.4f}' for gain in gains)})"
+                f"    at most {bound:5g}: nDCG {means[name][0]:.4f} against {there:.4f}, {gain:+.4f} "
+                f"(standard error {error:.4f}): {level} ({' '.join(f'{each:+.4f}' for each in gains)})"
             )
 
 
