@@ -105,7 +105,10 @@ class Settings:
     )
     iterations: int = _setting(200, "most steps of L-BFGS in each stage of smoothing", 1, 10**6)
     epochs: int | None = _setting(
-        None, "Adam's passes over the training data; default: 40, or more for 2000 steps", 0, 10**7
+        None,
+        "Adam's passes over the training data; default: 40, or more where these are fewer than 2000 steps",
+        0,
+        10**7,
     )
     batch: int = _setting(32, "Adam's topics per step; 0: all", 0)
     patience: int = _setting(
