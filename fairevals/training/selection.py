@@ -97,9 +97,8 @@ class Measured:
 
     def _at_bound(self, temperatures: Sequence[float], bound: float) -> Iterator[Chosen]:
         """What is reached where the disparity crosses the bound between two temperatures."""
-        costs = (
-            self.cost * self.value.shape[1] / max(1, self.defined)
-        )  # the mean is over topics with a disparity
+        # By topic; the mean is that over the topics on which the disparity is defined.
+        costs = self.cost * self.value.shape[1] / max(1, self.defined)
         for at, (low, high) in enumerate(pairwise(costs.mean(axis=1).tolist())):
             if low > bound >= high:
                 share = (low - bound) / (low - high)
