@@ -685,6 +685,7 @@ def test_wrong_folders_and_databases_are_refused(tmp_path, capsys):
     for url in (
         "ftp://x",
         "https://example.org/prefix",
+        "https://example.org//prefix",
         "https://",
         "//x",
         "http://a:b",
@@ -699,6 +700,12 @@ def test_wrong_folders_and_databases_are_refused(tmp_path, capsys):
     assert "annotate.sqlite: cannot be used (file is not a database)" in lines[0]
     assert "there is no annotate.sqlite" in lines[1]
     assert not (tmp_path / "nothing").exists()
+
+
+@pytest.mark.parametrize("host", ["a\0b", "\udcff", "a..b"])
+def test_a_host_that_no_address_can_have_is_refused(tmp_path, host):
+    with pytest.raises(UsageError, match=r"cannot listen on .*; choose another address"):
+        serve(AnnotationInputs("t.toml", "p.txt", "."), tmp_path / "data", host=host)
 
 
 WORDS = ("--task", "task.toml", "--pool", "pool.txt", "--pages", "pages", "--data", "data", "--port", "0")
