@@ -209,7 +209,9 @@ def serve(
         raise UsageError(
             f"host={escape(host)} means all addresses; expected url as well, which links begin with"
         )
-    if url is not None and not (re.match("https?://", url) and host_of(url.partition("//")[2].removesuffix("/"))):
+    if url is not None and not (
+        re.match("https?://", url) and host_of(url.partition("//")[2].removesuffix("/"))
+    ):
         raise UsageError(f"url={escape(url)}; expected http:// or https:// and a host, without a path")
     folder = Path(data)
     with only_server(folder), Store(folder, create=True) as store, _listening(host, port) as opened:

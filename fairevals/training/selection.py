@@ -41,7 +41,8 @@ _HIGH_TEMPERATURES = tuple(2.0 ** (step / 2) for step in range(21))
 _RANDOM = 1e12
 """A temperature at which any order is random."""
 LEVEL = 0.5
-"""In place of the one standard error of Breiman et al. 1984, which costs more utility than it saves."""
+"""Within how many standard errors of the best utility a policy is level with it. Breiman et al. 1984 take one, which
+costs more utility than it saves."""
 _LEAST_GAIN = 1e-5
 """A policy that gains less than this by training is no better than without."""
 FOLDS = 5
