@@ -694,7 +694,7 @@ def test_wrong_folders_and_databases_are_refused(tmp_path, capsys):
     ):
         assert main(["annotate", *inputs, "--url", url]) == 2
     for host in ("0.0.0.0", "0", "::", "0:0::0", ""):
-        with pytest.raises(UsageError, match="means all addresses; expected url"):
+        with pytest.raises(UsageError, match="listens on all addresses; expected url"):
             serve(AnnotationInputs("t.toml", "p.txt", "."), tmp_path / "nothing", host=host)
     lines = capsys.readouterr().err.splitlines()
     assert "annotate.sqlite: cannot be used (file is not a database)" in lines[0]

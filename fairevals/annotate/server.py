@@ -207,7 +207,7 @@ def serve(
         raise UsageError(f"annotating needs {error.name}: pip install 'fairevals[annotate]'") from None
     if url is None and _is_any_address(host):
         raise UsageError(
-            f"host={escape(host)} means all addresses; expected url as well, which links begin with"
+            f"host={escape(host)} listens on all addresses; expected url as well, the address that links begin with"
         )
     if url is not None and not (
         re.match("https?://", url) and host_of(url.partition("//")[2].removesuffix("/"))
