@@ -685,6 +685,7 @@ def test_wrong_folders_and_databases_are_refused(tmp_path, capsys):
     for url in (
         "ftp://x",
         "https://example.org/prefix",
+        "https://example.org//prefix",
         "https://",
         "//x",
         "http://a:b",
@@ -693,12 +694,18 @@ def test_wrong_folders_and_databases_are_refused(tmp_path, capsys):
     ):
         assert main(["annotate", *inputs, "--url", url]) == 2
     for host in ("0.0.0.0", "0", "::", "0:0::0", ""):
-        with pytest.raises(UsageError, match="means all addresses; expected url"):
+        with pytest.raises(UsageError, match="listens on all addresses; expected url"):
             serve(AnnotationInputs("t.toml", "p.txt", "."), tmp_path / "nothing", host=host)
     lines = capsys.readouterr().err.splitlines()
     assert "annotate.sqlite: cannot be used (file is not a database)" in lines[0]
     assert "there is no annotate.sqlite" in lines[1]
     assert not (tmp_path / "nothing").exists()
+
+
+@pytest.mark.parametrize("host", ["a\0b", "\udcff", "a..b"])
+def test_a_host_that_no_address_can_have_is_refused(tmp_path, host):
+    with pytest.raises(UsageError, match=r"cannot listen on .*; choose another address"):
+        serve(AnnotationInputs("t.toml", "p.txt", "."), tmp_path / "data", host=host)
 
 
 WORDS = ("--task", "task.toml", "--pool", "pool.txt", "--pages", "pages", "--data", "data", "--port", "0")

@@ -290,6 +290,12 @@ def test_keys_work_in_other_layouts(server, visit):
     page.keyboard.press("Escape")
     assert press("й", "KeyQ") == "question"  # Russian
     page.keyboard.press("Escape")
+    assert press("ي", "KeyS", shift=True) == press("ç", "KeyB") == ""
+    assert press("-", "KeyQ") == ""  # Dvorak has other signs in places of letters
+    number = page.url
+    press(",", "KeyM")  # French: the page is not reported as missing
+    page.wait_for_timeout(100)
+    assert page.url == number and not server.site.state.assessors["ann"].saved
     assert press("ö", "Semicolon") == press("ArrowDown", "ArrowDown") == press("o", "KeyS") == ""  # Dvorak
     moved_on(page, lambda: press("à", "Digit0"))
     assert len(server.site.state.assessors["ann"].saved) == 1

@@ -6,6 +6,7 @@ import csv
 import inspect
 import json
 import pickle
+import re
 import subprocess
 import sys
 
@@ -121,6 +122,7 @@ def test_parameters_and_settings_are_in_step(method):
     for name, value in cls.parameters().items():
         assert value == getattr(default, name), name
         assert f"        {name}: " in cls.__doc__
+        assert not re.search(rf" {name}: .*default: .*\(default (?!'')", cls.__doc__)  # one default, not two
     assert cls()._settings() == default
     # What a method ignores is no parameter of it.
     shared = {"standardise", "center_by_group", "seed"}

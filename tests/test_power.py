@@ -4,6 +4,7 @@ import itertools
 import json
 import math
 import warnings
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -193,6 +194,7 @@ def test_a_target_is_planned_for_by_the_distance_to_it():
         ({"difference": []}, "the difference is None"),
         ({"difference": [0.1, math.nan]}, "the difference is nan"),
         ({"difference": "x"}, "the difference is 'x'"),
+        ({"difference": 10**400}, "the difference is 1000"),
         ({"power": 1}, "power is 1"),
         ({"alpha": 0.0}, "alpha is 0.0"),
         ({"systems": 1}, "systems is 1"),
@@ -202,6 +204,13 @@ def test_a_target_is_planned_for_by_the_distance_to_it():
 def test_wrong_arguments(options, message):
     with pytest.raises(fe.UsageError, match=message):
         topic_set_sizes(random_scores(), **options)
+
+
+def test_fractions_are_taken_as_their_floats():
+    exact = {"difference": Fraction(1, 4), "power": Fraction(3, 4), "alpha": Fraction(1, 8)}
+    floats = {name: float(value) for name, value in exact.items()}
+    scores = random_scores()
+    assert topic_set_sizes(scores, **exact).rows == topic_set_sizes(scores, **floats).rows
 
 
 def test_one_run_is_refused():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from fractions import Fraction
 from itertools import permutations
 from pathlib import Path
 from typing import ClassVar
@@ -16,6 +17,7 @@ from hypothesis import strategies as st
 import fairevals as fe
 from fairevals import AWRF, D_group, D_ind
 from fairevals.cli.main import main, make_parser
+from fairevals.collection.run import run_lines
 from fairevals.measures.fa_ir import Binomial, adjusted_alpha
 from fairevals.measures.representation import infeasible_count
 from fairevals.policy.offsets import exposure_offsets
@@ -393,6 +395,17 @@ class TestWrongArguments:
     def test_message(self, options, message):
         with pytest.raises(fe.FairevalsError, match=message):
             fe.rerank(options.pop("run", self.RUN), **{"attr": "G", "groups": self.GROUPS, **options})
+
+    @pytest.mark.parametrize(
+        ("method", "options"),
+        [("parity", {"strength": Fraction(1, 2)}), ("fa-ir", {"protected": "x", "alpha": Fraction(1, 8)})],
+    )
+    def test_fractions_are_taken_as_their_floats(self, method, options):
+        floats = {name: float(value) if name != "protected" else value for name, value in options.items()}
+        exact, same = (
+            fe.rerank(self.RUN, method, attr="G", groups=self.GROUPS, **each) for each in (options, floats)
+        )
+        assert list(run_lines(exact.run)) == list(run_lines(same.run))
 
     def test_several_rankings(self):
         frame = pd.DataFrame({"topic": ["q", "q"], "sample": [1, 2], "doc": ["a", "a"], "score": [1.0, 1.0]})

@@ -207,9 +207,11 @@ def serve(
         raise UsageError(f"annotating needs {error.name}: pip install 'fairevals[annotate]'") from None
     if url is None and _is_any_address(host):
         raise UsageError(
-            f"host={escape(host)} means all addresses; expected url as well, which links begin with"
+            f"host={escape(host)} listens on all addresses; expected url as well, the address that links begin with"
         )
-    if url is not None and not (re.match("https?://", url) and host_of(url.split("//")[1].removesuffix("/"))):
+    if url is not None and not (
+        re.match("https?://", url) and host_of(url.partition("//")[2].removesuffix("/"))
+    ):
         raise UsageError(f"url={escape(url)}; expected http:// or https:// and a host, without a path")
     folder = Path(data)
     with only_server(folder), Store(folder, create=True) as store, _listening(host, port) as opened:
@@ -240,13 +242,14 @@ def _is_any_address(host: str) -> bool:
     """Whether a host means all addresses of this machine, however it is spelt."""
     try:
         addresses = {str(found[4][0]) for found in socket.getaddrinfo(host, None)} if host else {"0.0.0.0"}  # noqa: S104
-    except (OSError, UnicodeError):  # said when it is opened
+    except (OSError, UnicodeError):  # reported when it is opened
         return False
     return any(ip_address(address).is_unspecified for address in addresses)
 
 
 def _listening(host: str, port: int) -> socket.socket:
     try:
+        socket.getaddrinfo(host or None, port)  # create_server raises a TypeError for some wrong hosts
         family = socket.AF_INET6 if ":" in host else socket.AF_INET
         opened = socket.create_server((host, port), family=family)
         # asyncio does so only where it has opened the socket itself. Otherwise each answer may wait for 40 ms.

@@ -252,7 +252,7 @@ def _legend(summary: TrainingSummary, seeds: int, chosen_on: str) -> list[str]:
         same = "the same mean exposure, with the disparity's attention and cutoff"
         lines.append(f"parity: offsets give all groups {same}; D_group with these is 0 whatever the grades")
     if any(name.endswith(TEMPERATURE) for name in summary.families):
-        fair = f"λ=0 is as fair on the {chosen_on} data as the policy above it, or as nearly as at any"
+        fair = f"λ=0 is as fair on the {chosen_on} data as the policy above it, or as nearly as possible"
         lines.append(f"T: a temperature at which {fair}")
     names = dict.fromkeys(measure for measure, _ in summary.columns if "(" in measure)
     return [*lines, f"measures: {', '.join(names)}"] if names else lines

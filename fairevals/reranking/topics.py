@@ -52,6 +52,7 @@ class Reranking:
             raise UsageError(f"{self.method} {wanted}")
         if not is_number(self.alpha) or not 0 < self.alpha < 1:
             raise UsageError(f"alpha is {escape(repr(self.alpha))}; expected a number between 0 and 1")
+        object.__setattr__(self, "alpha", float(self.alpha))
         ranks = 1 if self.cutoff is None else self.cutoff
         for name, value in (("cutoff", ranks), ("samples", self.samples)):
             if not is_number(value, Integral) or value < 1:
@@ -68,7 +69,7 @@ class Reranking:
         if not is_number(strength) or not 0 <= strength <= limit:
             found = f"the strength of {self.method} is {escape(repr(strength))}"
             raise UsageError(f"{found}; expected a number from 0 to {limit:g}")
-        return strength
+        return float(strength)
 
     def weights(self, ranks: int) -> Floats:
         """The attention of so many ranks."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import bisect
 import math
+import sys
 import textwrap
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import astuple, dataclass, field, fields
@@ -226,6 +227,7 @@ def topic_set_sizes(
     differences = list(difference) if isinstance(difference, Iterable) else [difference]
     systems = len(scores.runs) if systems is None else systems
     _check(differences, power, alpha, systems, len(scores.runs))
+    differences, power, alpha = [float(d) for d in differences], float(power), float(alpha)
     rows, remarks = [], []
     for m, measure in enumerate(scores.measures):
         label = scores.label(measure)
@@ -282,7 +284,7 @@ def _check(differences: list[Any], power: Any, alpha: Any, systems: Any, runs: i
         raise UsageError("there is one run: the variance of differences takes at least two")
 
     for d in differences or [None]:
-        if not is_number(d) or not 0 < d < math.inf:
+        if not is_number(d) or not 0 < d <= sys.float_info.max:
             raise UsageError(f"the difference is {escape(repr(d))}; expected a number above 0")
     for name, value in (("power", power), ("alpha", alpha)):
         if not is_number(value) or not 0 < value < 1:

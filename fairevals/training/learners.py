@@ -443,6 +443,12 @@ LEARNERS = {cls.method: cls for cls in (PGRank, FairPGRank, BanditRank, ListNet,
 def _document(cls: type[Learner]) -> None:
     """Append the meanings of the parameters, which `Settings` has, and the fitted attributes to a docstring."""
     meanings = {f.name: f.metadata["meaning"] for f in Settings.fields()}
+    # What None means is the default of most methods only, and the default of this one follows.
+    meanings |= {
+        f.name: meanings[f.name].replace("; default: ", "; None: ")
+        for f in Settings.fields()
+        if f.default is None
+    }
     meanings["seed"] += "; a whole number, a numpy Generator, or None for fresh ones at every `fit`"
     lines = [
         f"        {name}: {meanings[name]} (default {value!r})." for name, value in cls.parameters().items()

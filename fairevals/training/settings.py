@@ -110,7 +110,7 @@ class Settings:
         0,
         10**7,
     )
-    batch: int = _setting(32, "Adam's topics per step; 0: all", 0)
+    batch: int = _setting(32, "Adam's topics per step; 0: all, so that an epoch is one step", 0)
     patience: int = _setting(
         5, "Adam's epochs without gain on validation data before training ends; 0: never", 0
     )

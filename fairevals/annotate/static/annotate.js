@@ -191,9 +191,12 @@ function pick(group, digit) {
   input.click();
 }
 
-// Some layouts have no digits without Shift, others no Latin letters. There, the place of the key counts.
+// Some layouts have no digits without Shift, others no Latin letters. There, the place of the key counts. It does not for
+// a comma and the like, which many layouts have where others have letters.
 function keyIn({ key, code, shiftKey }) {
-  return (shiftKey || /^[a-z0-9/]$/i.test(key) ? key : code.replace(/^(Key|Digit)/, "")).toLowerCase();
+  const isForeign = /^[\p{L}\p{M}]$/u.test(key) && !/\p{Script=Latin}/u.test(key);
+  const place = code.match(isForeign ? /^(?:Key|Digit)(.)$/ : /^Digit(.)$/);
+  return (shiftKey || !place || /^[a-z0-9/]$/i.test(key) ? key : place[1]).toLowerCase();
 }
 
 document.addEventListener("keydown", (event) => {
