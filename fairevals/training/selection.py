@@ -41,8 +41,11 @@ _HIGH_TEMPERATURES = tuple(2.0 ** (step / 2) for step in range(21))
 _RANDOM = 1e12
 """A temperature at which any order is random."""
 LEVEL = 0.5
-"""Within how many standard errors of the best utility a policy is level with it. One, as Breiman et al. (1984) prune trees,
-gave up more utility on simulated data and on splits of German Credit's training people than it saved."""
+"""Within how many standard errors of the best utility a policy is level with it.
+
+One, as Breiman et al. (1984) prune trees, gave up more utility than it saved, on simulated data and on splits of German
+Credit's training people.
+"""
 _LEAST_GAIN = 1e-5
 """A policy that gains less than this by training is no better than without."""
 FOLDS = 5
