@@ -250,7 +250,8 @@ def emit_table(table: Table, args: argparse.Namespace) -> None:
 
 
 def log(*lines: str) -> None:
-    """Print remarks to standard error, apart from the result."""
+    """Print remarks to standard error, apart from the result, and after what was printed of it before."""
+    sys.stdout.flush()
     for line in lines:
         print(f"fairevals: {line}", file=sys.stderr)
 

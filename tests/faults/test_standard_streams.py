@@ -106,3 +106,10 @@ def test_a_module_that_cannot_be_loaded(monkeypatch, folder, capsys):
     monkeypatch.setitem(sys.modules, "fairevals.evaluation", None)  # as if there were no memory to map it
     assert main(list(SCORE)) == 1
     assert "fairevals: error: a module cannot be loaded (" in capsys.readouterr().err
+
+
+def test_remarks_follow_the_result_where_both_go_to_one_file(program, folder):
+    (folder / "topics.txt").write_text("q1\nq2\n")
+    done = program("validate", "--topics", "topics.txt", "my.run", stderr=subprocess.STDOUT)
+    lines = done.stdout.splitlines()
+    assert lines[0].split()[:2] == ["file", "line"] and "1 error" in lines[-1]
