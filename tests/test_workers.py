@@ -67,7 +67,7 @@ def gone(pid: int) -> bool:
     """Whether a process has ended; one that only waits to be collected by its parent has."""
     try:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
-    except FileNotFoundError:
+    except (FileNotFoundError, ProcessLookupError):  # the latter if it ends between opening and reading
         return True
 
 
