@@ -98,5 +98,7 @@ def unjudged_attention(scores: Scores, hidden: Sequence[Measure], candidates: st
         runs = [scores.runs[r] for r in large]
         who = escape(runs[0]) if len(large) == 1 else several_runs(runs)
         most = f"{'up to ' if len(large) > 1 else ''}{max(shares):.0%} of the attention goes"
-        means = ", and are left out of means over a group's judged documents" if candidates == "judged" else ""
+        means = (
+            ", and are left out of means over a group's judged documents" if candidates == "judged" else ""
+        )
         yield f"{who}: {most} to unjudged documents, which count as not relevant{means}"
