@@ -7,12 +7,11 @@ import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import asdict, fields, replace
-from numbers import Integral
 from typing import TYPE_CHECKING, Any, Literal
 
 from fairevals.collection.collection import Collection, load_collection
 from fairevals.collection.inputs import list_runs
-from fairevals.errors import RemarkWarning, UsageError, check_known, escape
+from fairevals.errors import RemarkWarning, UsageError, check_known
 from fairevals.evaluation.anonymous import anonymised, write_key
 from fairevals.evaluation.exposures import (
     DocumentRow,
@@ -23,7 +22,7 @@ from fairevals.evaluation.exposures import (
 )
 from fairevals.evaluation.plan import Plan, with_components
 from fairevals.evaluation.scoring import score
-from fairevals.io.specs import PolicySpec, is_number
+from fairevals.io.specs import PolicySpec, check_whole
 from fairevals.io.task import Task
 from fairevals.measures import parse_measure
 from fairevals.policy.sampling import Seed, whole_seed
@@ -108,8 +107,7 @@ def evaluate(
     0  run   all  nDCG@10  0.63093 NaN
     1  run   all       RR  0.50000 NaN
     """
-    if not is_number(jobs, Integral) or jobs < 1:
-        raise UsageError(f"jobs is {escape(repr(jobs))}; expected a whole number of at least 1")
+    check_whole("jobs", jobs)
     collection = load_collection(task, qrels, groups)
     given = measures is not None
     if isinstance(measures, Mapping):

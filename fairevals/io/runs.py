@@ -6,20 +6,19 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
-from numbers import Integral
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from fairevals.errors import InputError, Place, UsageError, check_known, escape
+from fairevals.errors import InputError, Place, check_known, escape
 from fairevals.ids import Ids, keys, numbered
 from fairevals.io.archives import file_name
 from fairevals.io.check import FAIR_RUNS, Rules, raise_first, run_format
 from fairevals.io.decimals import parse_decimals
 from fairevals.io.jsonl import has_key, id_of, json_lines, list_of
 from fairevals.io.lines import joined
-from fairevals.io.specs import ORDERS, is_number
+from fairevals.io.specs import ORDERS, check_whole
 from fairevals.io.streams import Source
 from fairevals.io.tables import (
     cell_text,
@@ -53,9 +52,8 @@ class RunOptions:
 
     def __post_init__(self) -> None:
         check_known("order", self.order, ORDERS)
-        depth: Any = self.depth
-        if depth is not None and not (is_number(depth, Integral) and depth > 0):
-            raise UsageError(f"depth is {escape(repr(depth))}; expected a whole number of at least 1")
+        if self.depth is not None:
+            check_whole("depth", self.depth)
 
 
 BY_SCORE = RunOptions()

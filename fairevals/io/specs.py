@@ -29,6 +29,17 @@ def is_number(value: Any, kind: Any = Real) -> bool:
     return isinstance(value, kind) and not isinstance(value, bool)
 
 
+def check_whole(name: str, value: Any, least: int = 1) -> None:
+    """Raise a `UsageError` unless a value is a whole number of at least this.
+
+    >>> check_whole("jobs", 0)
+    Traceback (most recent call last):
+    fairevals.errors.UsageError: jobs is 0; expected a whole number of at least 1
+    """
+    if not is_number(value, Integral) or value < least:
+        raise UsageError(f"{name} is {escape(repr(value))}; expected a whole number of at least {least}")
+
+
 @dataclass(frozen=True)
 class TargetMixture:
     """A target T mixed with backgrounds b: T' = w·T + (1−w)·c·b on the known groups, c their mass in T.
@@ -163,8 +174,7 @@ class PolicySpec:
         if not is_number(self.temperature) or not 0 < self.temperature <= LARGEST:
             found = f"temperature is {escape(repr(self.temperature))}"
             raise UsageError(f"{found}; expected a number above 0 and at most {LARGEST:g}")
-        if not is_number(self.seed, Integral) or self.seed < 0:
-            raise UsageError(f"seed is {escape(repr(self.seed))}; expected a whole number of at least 0")
+        check_whole("seed", self.seed, 0)
 
     def updated(self, **given: Any) -> Self:
         """The same with the values that are given, that is, not None."""

@@ -2,14 +2,13 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from numbers import Integral
 from typing import NamedTuple
 
 import numpy as np
 
 from fairevals.attention import AttentionLike, parse_attention
 from fairevals.errors import UsageError, check_known, escape
-from fairevals.io.specs import is_number
+from fairevals.io.specs import check_whole, is_number
 from fairevals.measures.representation import infeasible_count
 from fairevals.policy.offsets import exposure_offsets
 from fairevals.policy.plackett_luce import PlackettLuce
@@ -53,10 +52,9 @@ class Reranking:
         if not is_number(self.alpha) or not 0 < self.alpha < 1:
             raise UsageError(f"alpha is {escape(repr(self.alpha))}; expected a number between 0 and 1")
         object.__setattr__(self, "alpha", float(self.alpha))
-        ranks = 1 if self.cutoff is None else self.cutoff
-        for name, value in (("cutoff", ranks), ("samples", self.samples)):
-            if not is_number(value, Integral) or value < 1:
-                raise UsageError(f"{name} is {escape(repr(value))}; expected a whole number of at least 1")
+        check_whole("samples", self.samples)
+        if self.cutoff is not None:
+            check_whole("cutoff", self.cutoff)
         if np.any(np.diff(self.weights(2 + len(parse_attention(self.attention).parameters))) > 0):
             raise UsageError(
                 f"the attention {self.attention} does not fall with the rank; re-ranking needs that"

@@ -13,7 +13,6 @@ import sys
 import textwrap
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import astuple, dataclass, field, fields
-from numbers import Integral
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -22,7 +21,7 @@ from scipy import stats
 from fairevals.errors import UsageError, escape, pluralize
 from fairevals.evaluation.scores import Scores
 from fairevals.io.out import PEOPLE, Cell, Table, render, render_with_notes
-from fairevals.io.specs import is_number
+from fairevals.io.specs import check_whole, is_number
 from fairevals.statistics.pairing import ROUNDING, common_topics, costs_of
 from fairevals.typing import Floats
 
@@ -289,5 +288,4 @@ def _check(differences: list[Any], power: Any, alpha: Any, systems: Any, runs: i
     for name, value in (("power", power), ("alpha", alpha)):
         if not is_number(value) or not 0 < value < 1:
             raise UsageError(f"{name} is {escape(repr(value))}; expected a number between 0 and 1")
-    if not is_number(systems, Integral) or systems < 2:
-        raise UsageError(f"systems is {escape(repr(systems))}; expected a whole number of at least 2")
+    check_whole("systems", systems, 2)
