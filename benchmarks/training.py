@@ -33,7 +33,6 @@ from experiments.curves import reach
 from experiments.datasets import german_credit, simulated
 from experiments.measuring import (
     TEMPERATURE,
-    Outcome,
     alternatives,
     measure_policy,
     measure_rankings,
@@ -191,81 +190,74 @@ def lightgbm_rows(data: Dataset, train: Dataset, valid: Dataset, test: Dataset) 
     print("  LightGBM's own ndcg@10 uses the gain 2^g-1, and is 1 on a topic without a relevant document")
 
 
+Rows = dict[str, list[tuple[float, float, float]]]
+"""nDCG, nDCG above random, and D_group of a policy with each seed."""
 BOUNDS = (0.001, 0.005, 0.02)
-TEST_QUERIES, FEW = 2000, ", as many as in the paper"
-"""With the paper's 100 test queries a D_group differs by half between seeds, and so do verdicts."""
+OFFSET, WITHIN = "λ=0, parity offset", "D_group at most {:g}"
+TEST_QUERIES = 2000, 100
+"""The second is the paper's, with which D_group and so the verdicts vary much between seeds: both are printed."""
 FROM_SHARP_TO_RANDOM = tuple(2.0 ** (power / 4) for power in range(45))
 """Temperatures: between the last and a random order disparity and utility are proportional."""
 
 
 def german(path: str) -> None:
     """λ=0 with a parity offset and at temperatures, and policies under a bound of D_group; nothing chosen on test."""
-    rows: dict[str, list[tuple[float, float, float]]] = {}
+    rows: dict[int, Rows] = {queries: {} for queries in TEST_QUERIES}
     for seed in range(5):
-        # The same people and the same training queries with any number of test queries.
-        train, few = german_credit(path, seed)
-        _, test = german_credit(path, seed, (len(train), TEST_QUERIES))
-        chances = [measure_policy(random_order(data), data).ndcg for data in (test, few)]
-
-        def add(name: str, outcomes: Sequence[Outcome], chances: Sequence[float] = chances) -> None:
-            for size, outcome, chance in zip(("", FEW), outcomes, chances, strict=True):
-                rows.setdefault(name + size, []).append(
-                    (outcome.ndcg, outcome.ndcg - chance, outcome.package)
-                )
-
-        add("random order", [measure_policy(random_order(data), data) for data in (test, few)])
+        train, _ = german_credit(path, seed)
         # The published data are standardised already.
-        policy = train_policy(Settings.for_method("pg-rank", seed=seed, standardise=False), train)
-        for pair in zip(
-            *(alternatives(policy, data, FROM_SHARP_TO_RANDOM) for data in (test, few)), strict=True
-        ):
-            how, temperature, _ = pair[0]
-            name = f"λ=0, {how} {temperature:g}" if how == TEMPERATURE else f"λ=0, {how} offset"
-            add(name, [outcome for _, _, outcome in pair])
+        zero = train_policy(Settings.for_method("pg-rank", seed=seed, standardise=False), train)
         options = {"max_disparities": BOUNDS, "seeds": [seed], "standardise": False, "jobs": os.cpu_count()}
-        for bound, policy in zip(BOUNDS, sweep("fair-pg-rank", train, **options), strict=True):
-            add(f"D_group at most {bound:g}", [measure_policy(policy, data) for data in (test, few)])
+        bounded = sweep("fair-pg-rank", train, **options)
+        for queries, outcomes in rows.items():
+            # The same people, and the same training queries with any number of test queries.
+            _, test = german_credit(path, seed, (len(train), queries))
+            reached = {"random order": measure_policy(random_order(test), test)}
+            for how, temperature, outcome in alternatives(zero, test, FROM_SHARP_TO_RANDOM):
+                reached[f"λ=0, {how} {temperature:g}" if how == TEMPERATURE else OFFSET] = outcome
+            for bound, policy in zip(BOUNDS, bounded, strict=True):
+                reached[WITHIN.format(bound)] = measure_policy(policy, test)
+            chance = reached["random order"].ndcg
+            for name, each in reached.items():
+                outcomes.setdefault(name, []).append((each.ndcg, each.ndcg - chance, each.package))
+    for queries, outcomes in rows.items():
+        print(
+            f"German Credit, {len(train)} training queries of ten people; {queries} test queries of the other people, "
+            "mean (sd) over seeds 0-4"
+        )
+        report_german(outcomes)
+
+
+def report_german(rows: Rows) -> None:
+    """Print what all policies reach, and the verdicts."""
     means = {name: np.mean(values, axis=0) for name, values in rows.items()}
-    print(
-        f"German Credit, {len(train)} training queries of ten people; {TEST_QUERIES} test queries of the other people, "
-        "mean (sd) over seeds 0-4"
-    )
     print(f"  {'':24} {'nDCG':>15} {'above random':>18} {'D_group':>20}")
     for name, values in rows.items():
-        if name.endswith(FEW) or "." in name.partition(TEMPERATURE)[2]:
+        if "." in name.partition(TEMPERATURE)[2]:
             continue  # of the temperatures only whole powers of 2 are printed
         sd = np.std(values, axis=0, ddof=1)
         cells = [f"{means[name][n]:8.4f} ({sd[n]:.4f})" for n in range(3)]
         print(f"  {name:24} {cells[0]:>15} {cells[1]:>18} {cells[2]:>20}")
-    _, above, disparity = means["λ=0, parity offset"]
+    _, above, disparity = means[OFFSET]
     right = bool(above >= 0.09 and disparity <= 0.001)
     print(f"  the offset at D_group at most .001, nDCG at least .09 above random: {verdict(right)}")
-    for size, queries in (("", len(test)), (FEW, len(few))):
+    print("  Against a temperature of the same test D_group, with the standard error over seeds:")
+    for bound in BOUNDS:
+        name = WITHIN.format(bound)
+        there = reach(heated(means), means[name][2])
+        seeds = [{each: values[seed] for each, values in rows.items()} for seed in range(5)]
+        gains = [one[name][0] - reach(heated(one), one[name][2]) for one in seeds]
+        gain, error = means[name][0] - there, np.std(gains, ddof=1) / np.sqrt(len(gains))
         print(
-            f"  Against a temperature of the same test D_group, on {queries} test queries, and seed by seed:"
+            f"    at most {bound:5g}: nDCG {means[name][0]:.4f} against {there:.4f}, {gain:+.4f} ± {error:.4f}: "
+            f"{verdict(bool(gain >= 0))} (seed by seed {' '.join(f'{each:+.4f}' for each in gains)})"
         )
-        for bound in BOUNDS:
-            name = f"D_group at most {bound:g}{size}"
-            there = reach(heated(means, size), means[name][2])
-            gains = [
-                values[name][0] - reach(heated(values, size), values[name][2])
-                for values in ({name: of[seed] for name, of in rows.items()} for seed in range(5))
-            ]
-            gain, error = means[name][0] - there, np.std(gains, ddof=1) / np.sqrt(len(gains))
-            level = "level" if -error < gain < 0 else verdict(bool(gain >= 0))
-            print(
-                f"    at most {bound:5g}: nDCG {means[name][0]:.4f} against {there:.4f}, {gain:+.4f} "
-                f"(standard error {error:.4f}): {level} ({' '.join(f'{each:+.4f}' for each in gains)})"
-            )
 
 
-def heated(outcomes: Mapping[str, Sequence[float]], size: str) -> list[tuple[float, float]]:
+def heated(outcomes: Mapping[str, Sequence[float]]) -> list[tuple[float, float]]:
     """The curve of (D_group, nDCG) of λ=0 from sharp to random."""
-    names = [name for name in outcomes if TEMPERATURE in name and name.endswith(FEW) == bool(size)]
-    return [
-        (0.0, outcomes["random order" + size][0]),
-        *((outcomes[name][2], outcomes[name][0]) for name in names),
-    ]
+    names = ("random order", *(name for name in outcomes if TEMPERATURE in name))
+    return [(outcomes[name][2], outcomes[name][0]) for name in names]
 
 
 def trees(train_path: str, test_path: str) -> None:
